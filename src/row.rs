@@ -1,0 +1,149 @@
+//! One input row's line of `results.csv`: flat, in a fixed order, each column's name spelt here only.
+//! How a row comes by its values is `scan`'s and `classify`'s affair.
+
+use serde::{Deserialize, Serialize};
+
+use crate::outcome::{BodyKind, Era, Framing, Hint, Outcome, Session, Transport, Verdict};
+
+/// Declares the row, and `COLUMNS` with what each column holds.
+macro_rules! columns {
+    ($(#[$meta:meta])* pub struct $row:ident { $( #[doc = $about:literal] $column:ident: $type:ty, )+ }) => {
+        $(#[$meta])*
+        #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+        pub struct $row { $( #[doc = $about] pub $column: $type, )+ }
+
+        impl $row {
+            /// Every column's name and what it holds, in the order of the file.
+            pub const COLUMNS: &[(&str, &str)] = &[ $( (stringify!($column), $about), )+ ];
+        }
+    };
+}
+
+columns! {
+    /// A row of the census. Empty where unknown.
+    pub struct Row {
+        /// The name the list gives.
+        name: String,
+        /// The address as listed, secrets taken out.
+        url: String,
+        /// The address that was asked: the endpoint's identity, secrets taken out.
+        endpoint: Option<String>,
+        /// Its host.
+        host: Option<String>,
+        /// The site whose lane it ran in: the registrable domain, private suffixes counted as public.
+        site: Option<String>,
+        /// The transport the list declares.
+        declared_transport: Option<Transport>,
+        /// The credentials the list declares: `none`, `optional` or `required`.
+        declared_auth: Option<String>,
+        /// The mechanical reading of the answer to `initialize`.
+        outcome: Outcome,
+        /// What narrows the outcome.
+        detail: String,
+        /// The roll-up that a headline uses.
+        verdict: Verdict,
+        /// What the text of the answer suggests; it decides nothing.
+        hint: Option<Hint>,
+        /// The HTTP status that decided.
+        http_status: Option<u16>,
+        /// The JSON-RPC error code.
+        rpc_code: Option<i64>,
+        /// The JSON-RPC error message, cut at 200 characters.
+        rpc_message: Option<String>,
+        /// The generation of the protocol that was seen.
+        era: Era,
+        /// The transport that was seen.
+        transport: Option<Transport>,
+        /// The revision the server answered with.
+        protocol_version: Option<String>,
+        /// `serverInfo.name`.
+        server_name: Option<String>,
+        /// `serverInfo.version`.
+        server_version: Option<String>,
+        /// The challenge of a 401 or 403, in lower case.
+        auth_scheme: Option<String>,
+        /// The media type of the answer, without parameters.
+        content_type: Option<String>,
+        /// What the body is, by its bytes.
+        body_kind: Option<BodyKind>,
+        /// How many redirects were followed.
+        redirects: u32,
+        /// The address that answered, where it is not the endpoint, secrets taken out.
+        final_url: Option<String>,
+        /// How the session we were given ended.
+        session: Option<Session>,
+        /// How many times the endpoint was asked.
+        attempts: u32,
+        /// The attempts disagree.
+        flaky: bool,
+        /// What was noticed beside the outcome, joined by `;`.
+        findings: String,
+        /// Name resolution, milliseconds.
+        dns_ms: Option<f64>,
+        /// TCP connection, milliseconds.
+        connect_ms: Option<f64>,
+        /// TLS handshake, milliseconds.
+        tls_ms: Option<f64>,
+        /// From the start of the request to the response's headers, milliseconds.
+        first_byte_ms: Option<f64>,
+        /// From the start of the request to its end, milliseconds.
+        total_ms: Option<f64>,
+        /// HTTP requests spent on the endpoint, all attempts together.
+        requests: u32,
+        /// When the endpoint was first asked, RFC 3339, UTC.
+        started_at: Option<String>,
+    }
+}
+
+/// What the name of a column of the input's own gets in front.
+pub const INPUT_PREFIX: &str = "input_";
+
+/// How the answer was framed, as far as a finished row tells.
+#[must_use]
+pub fn framing(row: &Row) -> Option<Framing> {
+    if row.outcome == Outcome::Success {
+        Framing::named(&row.detail)
+    } else {
+        None
+    }
+}
+
+/// Makes a cell inert in a spreadsheet: what a stranger's server said must not run there.
+///
+/// A value that starts with `=`, `+`, `-`, `@`, tab or carriage return and is no number gets a quote in
+/// front; control characters become spaces; bidirectional controls, which reorder what a reader sees, go.
+#[must_use]
+pub fn inert(cell: &str) -> String {
+    let plain: String = cell
+        .chars()
+        .filter(|it| !matches!(it, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}'))
+        .map(|it| if it.is_control() { ' ' } else { it })
+        .collect();
+    let dangerous = cell.starts_with(['=', '+', '-', '@', '\t', '\r'])
+        || plain.starts_with(['=', '+', '-', '@']);
+    if dangerous && plain.parse::<f64>().is_err() {
+        format!("'{plain}")
+    } else {
+        plain
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_server_said_is_data() {
+        for (said, want) in [
+            ("=cmd|'/C calc'!A0", "'=cmd|'/C calc'!A0"),
+            ("-32601", "-32601"),
+            ("-rm", "'-rm"),
+            ("\t=1+1", "' =1+1"),
+            ("a\u{202e}b", "ab"),
+            ("\x1b[31mred", " [31mred"),
+            ("ok", "ok"),
+        ] {
+            assert_eq!(inert(said), want);
+        }
+    }
+}
