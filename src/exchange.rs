@@ -6,6 +6,7 @@
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
 use std::net::IpAddr;
 
 use crate::names::names;
@@ -78,7 +79,7 @@ pub enum Reply {
 }
 
 /// An HTTP response.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Answer {
     /// `HTTP/1.0`, `HTTP/1.1` or `HTTP/2.0`.
     pub version: String,
@@ -87,7 +88,6 @@ pub struct Answer {
     /// The headers as they came, in order, names in lower case, repeated where they were.
     pub headers: Vec<(String, String)>,
     /// The body's bytes, before any content coding is undone.
-    #[serde(flatten)]
     pub body: Body,
     /// How the body ended.
     pub end: BodyEnd,
@@ -128,37 +128,49 @@ impl Answer {
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Body(pub Vec<u8>);
 
+/// An answer as it stands in the evidence file.
 #[derive(Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-enum Spelling {
-    Body(String),
-    BodyB64(String),
+struct Line<'a> {
+    version: Cow<'a, str>,
+    status: u16,
+    headers: Cow<'a, [(String, String)]>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    body: Option<Cow<'a, str>>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    body_b64: Option<String>,
+    end: BodyEnd,
 }
 
-impl Serialize for Body {
+impl Serialize for Answer {
     fn serialize<S: serde::Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-        #[derive(Serialize)]
-        #[serde(rename_all = "snake_case")]
-        enum Borrowed<'a> {
-            Body(&'a str),
-            BodyB64(String),
+        let text = std::str::from_utf8(&self.body.0).ok();
+        Line {
+            version: Cow::Borrowed(&self.version),
+            status: self.status,
+            headers: Cow::Borrowed(&self.headers),
+            body: text.filter(|it| !it.is_empty()).map(Cow::Borrowed),
+            body_b64: if text.is_none() { Some(STANDARD.encode(&self.body.0)) } else { None },
+            end: self.end,
         }
-        match std::str::from_utf8(&self.0) {
-            Ok(text) => Borrowed::Body(text).serialize(to),
-            Err(_) => Borrowed::BodyB64(STANDARD.encode(&self.0)).serialize(to),
-        }
+        .serialize(to)
     }
 }
 
-impl<'de> Deserialize<'de> for Body {
+impl<'de> Deserialize<'de> for Answer {
     fn deserialize<D: serde::Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        match Spelling::deserialize(from)? {
-            Spelling::Body(text) => Ok(Self(text.into_bytes())),
-            Spelling::BodyB64(text) => STANDARD
-                .decode(text)
-                .map(Self)
-                .map_err(serde::de::Error::custom),
-        }
+        let line = Line::deserialize(from)?;
+        let body = match (line.body, line.body_b64) {
+            (Some(text), _) => text.into_owned().into_bytes(),
+            (None, Some(coded)) => STANDARD.decode(coded).map_err(serde::de::Error::custom)?,
+            (None, None) => Vec::new(),
+        };
+        Ok(Self {
+            version: line.version.into_owned(),
+            status: line.status,
+            headers: line.headers.into_owned(),
+            body: Body(body),
+            end: line.end,
+        })
     }
 }
 

@@ -215,3 +215,18 @@ impl fmt::Display for Finding {
         }
     }
 }
+
+impl serde::Serialize for Finding {
+    fn serialize<S: serde::Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        to.collect_str(self)
+    }
+}
+
+impl<'de> serde::Deserialize<'de> for Finding {
+    fn deserialize<D: serde::Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        let text = <std::borrow::Cow<'de, str> as serde::Deserialize>::deserialize(from)?;
+        let (name, about) = text.split_once(':').map_or((&*text, None), |(name, about)| (name, Some(about.to_owned())));
+        let check = Check::named(name).ok_or_else(|| serde::de::Error::custom(format_args!("{name:?} is no check")))?;
+        Ok(Self { check, about })
+    }
+}

@@ -1,10 +1,23 @@
 //! mcp-census.
+pub mod body;
+pub mod challenge;
+pub mod classify;
 pub mod coding;
+pub mod envelope;
 pub mod exchange;
+pub mod fault;
 pub mod finding;
+pub mod hint;
+pub mod inquiry;
 pub mod json;
+pub mod mcp;
 mod names;
 pub mod outcome;
+pub mod probe;
+pub mod redirect;
+pub mod resolve;
 pub mod row;
+pub mod settle;
 pub mod sse;
 pub mod target;
+pub mod trust;

@@ -3,6 +3,7 @@
 
 use std::net::IpAddr;
 
+use ipnet::IpNet;
 use url::{Host, Url};
 
 use crate::finding::{Check, Finding};
@@ -197,6 +198,38 @@ pub fn is_public(address: IpAddr) -> bool {
     }
 }
 
+/// Which addresses may be connected to: public ones, and the ranges that were opened.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct AddressPolicy {
+    opened: Vec<IpNet>,
+}
+
+impl AddressPolicy {
+    /// A policy that opens these ranges beside the public addresses.
+    #[must_use]
+    pub fn opening(opened: Vec<IpNet>) -> Self {
+        Self { opened }
+    }
+
+    /// Whether an address may be connected to.
+    #[must_use]
+    pub fn allows(&self, address: IpAddr) -> bool {
+        is_public(address) || self.opened.iter().any(|range| range.contains(&address))
+    }
+
+    /// Whether a URL is refused before any name is resolved: it has a literal address, or a name that stands
+    /// for this machine or a private network.
+    #[must_use]
+    pub fn refuses(&self, url: &Url) -> bool {
+        match url.host() {
+            Some(Host::Ipv4(address)) => !self.allows(address.into()),
+            Some(Host::Ipv6(address)) => !self.allows(address.into()),
+            Some(Host::Domain(name)) => is_private_name(name) && self.opened.is_empty(),
+            None => true,
+        }
+    }
+}
+
 /// Public suffixes: the list's, with its private section, and any that the caller adds.
 #[derive(Debug, Clone, Default)]
 pub struct Suffixes {
@@ -238,6 +271,54 @@ impl Suffixes {
     }
 }
 
+/// The values in a target's query that may be keys, so that they can be kept out of what is written.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Secrets {
+    pairs: Vec<(String, String)>,
+}
+
+/// What stands for a secret.
+const REDACTED: &str = "REDACTED";
+
+impl Secrets {
+    /// The values of a URL's query.
+    #[must_use]
+    pub fn of(url: &Url) -> Self {
+        let pairs = url.query().into_iter().flat_map(|query| query.split('&'));
+        let pairs = pairs.filter_map(|pair| pair.split_once('=')).filter(|(_, value)| !value.is_empty());
+        Self { pairs: pairs.map(|(key, value)| (key.to_owned(), value.to_owned())).collect() }
+    }
+
+    /// Whether there is nothing to hide.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.pairs.is_empty()
+    }
+
+    /// The text without them. A value shorter than four characters is hidden only beside its key.
+    #[must_use]
+    pub fn hide(&self, text: &str) -> String {
+        let mut text = text.to_owned();
+        for (key, value) in &self.pairs {
+            text = text.replace(&format!("{key}={value}"), &format!("{key}={REDACTED}"));
+            if value.len() >= 4 {
+                text = text.replace(value, REDACTED);
+            }
+        }
+        text
+    }
+
+    /// A hidden URL as it was.
+    #[must_use]
+    pub fn restore(&self, text: &str) -> String {
+        let mut text = text.to_owned();
+        for (key, value) in &self.pairs {
+            text = text.replace(&format!("{key}={REDACTED}"), &format!("{key}={value}"));
+        }
+        text
+    }
+}
+
 /// A URL with whatever may be a secret taken out of it: the user, and every value of its query.
 #[must_use]
 pub fn redacted(url: &Url) -> String {
@@ -247,7 +328,7 @@ pub fn redacted(url: &Url) -> String {
     let mut shown = url.clone();
     if !url.username().is_empty() || url.password().is_some() {
         // Both only fail for a URL without a host, which has no user either.
-        let _ = shown.set_username("REDACTED");
+        let _ = shown.set_username(REDACTED);
         let _ = shown.set_password(None);
     }
     if let Some(query) = url.query() {
@@ -259,10 +340,10 @@ pub fn redacted(url: &Url) -> String {
 
 fn redacted_pair(pair: &str) -> String {
     match pair.split_once('=') {
-        Some((key, value)) if !value.is_empty() => format!("{key}=REDACTED"),
+        Some((key, value)) if !value.is_empty() => format!("{key}={REDACTED}"),
         Some(_) => pair.to_owned(),
         // A bare word may be the key itself.
-        None if pair.len() > 16 => "REDACTED".to_owned(),
+        None if pair.len() > 16 => REDACTED.to_owned(),
         None => pair.to_owned(),
     }
 }
@@ -292,7 +373,7 @@ pub fn redacted_raw(raw: &str) -> String {
                         .is_some_and(|authority| authority.contains('@')) =>
                 {
                     let host = rest.split_once('@').map_or(rest, |(_, host)| host);
-                    format!("{scheme}://REDACTED@{host}")
+                    format!("{scheme}://{REDACTED}@{host}")
                 }
                 _ => before.to_owned(),
             };
@@ -502,6 +583,14 @@ mod tests {
         ] {
             assert_eq!(site(url), want, "{url}");
         }
+    }
+
+    #[test]
+    fn a_secret_is_hidden_wherever_it_comes_back_and_can_be_restored() {
+        let secrets = Secrets::of(&Url::parse("https://a.example/mcp?key=s3cret&n=1").unwrap());
+        let hidden = secrets.hide("go to https://a.example/mcp/?key=s3cret&n=1, s3cret");
+        assert_eq!(hidden, "go to https://a.example/mcp/?key=REDACTED&n=REDACTED, REDACTED");
+        assert_eq!(secrets.restore("https://a.example/mcp/?key=REDACTED&n=REDACTED"), "https://a.example/mcp/?key=s3cret&n=1");
     }
 
     #[test]

@@ -1,0 +1,525 @@
+//! A request -> an exchange: the only place that opens a connection to a target. It concludes nothing and
+//! fails never: whatever happens on the way is part of the exchange.
+
+use std::future::Future;
+use std::net::{IpAddr, SocketAddr};
+use std::pin::Pin;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use anyhow::Context as _;
+use jiff::Timestamp;
+use reqwest::header::{HeaderName, HeaderValue};
+use reqwest::{Client, Method, Response};
+use tokio::time::{Instant, timeout_at};
+use tower::{Layer, Service};
+use url::{Host, Url};
+
+use crate::body::{self, EVENT_STREAM};
+use crate::classify;
+use crate::coding::{BODY_LIMIT, Decoder};
+use crate::exchange::{Answer, Body, BodyEnd, Connection, Exchange, Fault, Leg, LocalFault, Reply, Request, Stage, Timing};
+use crate::fault::{self, Reached};
+use crate::inquiry::Ask;
+use crate::mcp::{self, Identity};
+use crate::resolve::{self, AddressPolicy, Resolver};
+use crate::sse::Parser;
+use crate::trust;
+
+/// Headers read of one answer at most; hyper bounds their bytes at some 400 KiB.
+const HEADER_COUNT: usize = 256;
+
+/// What is read of a web page: its title and its words stand at the start, in bytes.
+const PAGE_LIMIT: usize = 16 << 10;
+
+/// What is kept of a body that passed the limit, in bytes.
+const OVER_LIMIT_KEPT: usize = 64 << 10;
+
+/// How long a stream is given to close by itself once our answer has come.
+const LINGER: Duration = Duration::from_millis(250);
+
+/// How long to wait for what.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limits {
+    /// Name resolution, TCP connection and TLS handshake together.
+    pub connect: Duration,
+    /// The whole exchange, from the first packet to the last byte.
+    pub total: Duration,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self { connect: Duration::from_secs(5), total: Duration::from_secs(15) }
+    }
+}
+
+/// How to reach targets.
+#[derive(Debug, Clone, Default)]
+pub struct Reach {
+    /// How long to wait.
+    pub limits: Limits,
+    /// Which addresses may be connected to.
+    pub policy: Arc<AddressPolicy>,
+    /// The name server to ask; the system's where there is none.
+    pub dns_server: Option<SocketAddr>,
+    /// Certificates to trust beside the public roots, PEM.
+    pub extra_roots: Vec<String>,
+}
+
+/// Sends requests. One for a whole run; cheap to clone.
+#[derive(Debug, Clone)]
+pub struct Prober {
+    client: Client,
+    limits: Limits,
+    policy: Arc<AddressPolicy>,
+    identity: Identity,
+}
+
+/// When the phases of one exchange ended, in microseconds from its start. Zero: not yet.
+#[derive(Debug)]
+struct Phases {
+    start: Instant,
+    resolved: AtomicU64,
+    /// The TLS handshake began, so the TCP connection was there.
+    connected: AtomicU64,
+    /// The connection was ready for a request.
+    ready: AtomicU64,
+    /// The first address tried was IPv6.
+    v6_first: AtomicBool,
+    literal: bool,
+}
+
+impl Phases {
+    fn new(start: Instant, literal: bool) -> Self {
+        let zero = AtomicU64::default;
+        Self { start, resolved: zero(), connected: zero(), ready: zero(), v6_first: AtomicBool::default(), literal }
+    }
+
+    fn mark(&self, phase: &AtomicU64) {
+        let elapsed = u64::try_from(self.start.elapsed().as_micros()).unwrap_or(u64::MAX);
+        phase.store(elapsed.max(1), Ordering::Relaxed);
+    }
+
+    fn at(phase: &AtomicU64) -> Option<u64> {
+        Some(phase.load(Ordering::Relaxed)).filter(|it| *it > 0)
+    }
+
+    fn reached(&self) -> Reached {
+        if Self::at(&self.ready).is_some() {
+            Reached::Asked
+        } else if Self::at(&self.connected).is_some() {
+            Reached::Handshake
+        } else if self.literal || Self::at(&self.resolved).is_some() {
+            Reached::Connecting
+        } else {
+            Reached::Resolving
+        }
+    }
+
+    fn timing(&self, first_byte: Option<u64>) -> Timing {
+        #[expect(clippy::cast_precision_loss, reason = "microseconds of one exchange are far below 2^52")]
+        let ms = |micros: u64| micros as f64 / 1000.0;
+        let (resolved, connected, ready) = (Self::at(&self.resolved), Self::at(&self.connected), Self::at(&self.ready));
+        let from = resolved.unwrap_or_default();
+        Timing {
+            dns_ms: resolved.map(ms),
+            connect_ms: connected.or(ready).map(|at| ms(at.saturating_sub(from))),
+            tls_ms: connected.zip(ready).map(|(began, ended)| ms(ended.saturating_sub(began))),
+            first_byte_ms: first_byte.map(ms),
+            total_ms: Some(ms(u64::try_from(self.start.elapsed().as_micros()).unwrap_or(u64::MAX))),
+        }
+    }
+}
+
+tokio::task_local! {
+    /// The exchange whose connection is being made in this task.
+    static PHASES: Arc<Phases>;
+}
+
+fn mark(phase: impl Fn(&Phases) -> &AtomicU64) {
+    let _ = PHASES.try_with(|phases| phases.mark(phase(phases)));
+}
+
+/// Marks the start of a TLS handshake, and keeps no session: every probe shakes hands anew.
+#[derive(Debug)]
+struct NoSessions;
+
+impl rustls::client::ClientSessionStore for NoSessions {
+    fn set_kx_hint(&self, _: rustls::pki_types::ServerName<'static>, _: rustls::NamedGroup) {}
+    fn kx_hint(&self, _: &rustls::pki_types::ServerName<'_>) -> Option<rustls::NamedGroup> {
+        mark(|phases| &phases.connected);
+        None
+    }
+    fn set_tls12_session(&self, _: rustls::pki_types::ServerName<'static>, _: rustls::client::Tls12ClientSessionValue) {}
+    fn tls12_session(&self, _: &rustls::pki_types::ServerName<'_>) -> Option<rustls::client::Tls12ClientSessionValue> {
+        None
+    }
+    fn remove_tls12_session(&self, _: &rustls::pki_types::ServerName<'static>) {}
+    fn insert_tls13_ticket(&self, _: rustls::pki_types::ServerName<'static>, _: rustls::client::Tls13ClientSessionValue) {}
+    fn take_tls13_ticket(&self, _: &rustls::pki_types::ServerName<'static>) -> Option<rustls::client::Tls13ClientSessionValue> {
+        None
+    }
+}
+
+/// Marks when a connection is ready.
+#[derive(Debug, Clone, Copy)]
+struct ReadyMark;
+
+#[derive(Debug, Clone)]
+struct Marked<S>(S);
+
+impl<S> Layer<S> for ReadyMark {
+    type Service = Marked<S>;
+    fn layer(&self, inner: S) -> Marked<S> {
+        Marked(inner)
+    }
+}
+
+impl<S: Service<R>, R> Service<R> for Marked<S>
+where
+    S::Future: Send + 'static,
+{
+    type Response = S::Response;
+    type Error = S::Error;
+    type Future = Pin<Box<dyn Future<Output = Result<S::Response, S::Error>> + Send>>;
+
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), S::Error>> {
+        self.0.poll_ready(cx)
+    }
+    fn call(&mut self, request: R) -> Self::Future {
+        let connecting = self.0.call(request);
+        Box::pin(async move {
+            let connection = connecting.await?;
+            mark(|phases| &phases.ready);
+            Ok(connection)
+        })
+    }
+}
+
+/// The resolver, as the HTTP client wants it.
+#[derive(Debug)]
+struct Names(Resolver);
+
+impl reqwest::dns::Resolve for Names {
+    fn resolve(&self, name: reqwest::dns::Name) -> reqwest::dns::Resolving {
+        let resolver = self.0.clone();
+        let phases = PHASES.try_with(Arc::clone).ok();
+        Box::pin(async move {
+            let resolved = resolver.lookup(name.as_str()).await.map_err(resolve::carried)?;
+            if let Some(phases) = phases {
+                phases.mark(&phases.resolved);
+                phases.v6_first.store(resolved.addresses.first().is_some_and(IpAddr::is_ipv6), Ordering::Relaxed);
+            }
+            let addresses = resolved.addresses.into_iter().map(|address| SocketAddr::new(address, 0));
+            Ok(Box::new(addresses) as reqwest::dns::Addrs)
+        })
+    }
+}
+
+impl Prober {
+    /// A prober that reaches targets in this way, in this name.
+    ///
+    /// # Errors
+    /// When a certificate or the resolver's configuration cannot be read.
+    pub fn new(reach: Reach, identity: Identity) -> anyhow::Result<Self> {
+        let Reach { limits, policy, dns_server, extra_roots } = reach;
+        let mut tls = trust::client_config(&extra_roots)?;
+        tls.resumption = rustls::client::Resumption::store(Arc::new(NoSessions));
+        // Shorter than the connect deadline, so that a name server's silence has a name of its own.
+        let resolver = Resolver::new(dns_server, limits.connect * 4 / 5, Arc::clone(&policy))?;
+        let client = Client::builder()
+            .tls_backend_preconfigured(tls)
+            .dns_resolver(Arc::new(Names(resolver)))
+            .connector_layer(ReadyMark)
+            .connect_timeout(limits.connect)
+            .redirect(reqwest::redirect::Policy::none())
+            .pool_max_idle_per_host(0)
+            .retry(reqwest::retry::never())
+            .referer(false)
+            .no_proxy()
+            .http1_max_headers(HEADER_COUNT)
+            .build()
+            .context("cannot set up the HTTP client")?;
+        Ok(Self { client, limits, policy, identity })
+    }
+
+    /// Sends what is asked. One exchange comes of it, or two: an HTTP+SSE stream, and the message POSTed to its endpoint.
+    pub async fn send(&self, endpoint: u32, ask: &Ask) -> Vec<Exchange> {
+        let total = if ask.half_time { self.limits.total / 2 } else { self.limits.total };
+        let mut sending = Sending::new(self, endpoint, ask.attempt, ask.leg, ask.request.clone(), total);
+        let reply = match sending.open().await {
+            Ok(response) if ask.leg == Leg::SseStream => return sending.converse(response, &ask.version).await,
+            Ok(response) => sending.read(response).await,
+            Err(fault) => Reply::Fault(fault),
+        };
+        vec![sending.finish(reply)]
+    }
+}
+
+/// One request under way.
+struct Sending<'a> {
+    prober: &'a Prober,
+    endpoint: u32,
+    attempt: u8,
+    leg: Leg,
+    request: Request,
+    started_at: Timestamp,
+    deadline: Instant,
+    phases: Arc<Phases>,
+    first_byte: Option<u64>,
+    connection: Connection,
+}
+
+/// A body being read.
+#[derive(Default)]
+struct Reading {
+    raw: Vec<u8>,
+    /// Decoded so far; what a decision to stop rests on.
+    decoded: usize,
+    decoder: Option<Decoder>,
+    start: Vec<u8>,
+}
+
+impl<'a> Sending<'a> {
+    fn new(prober: &'a Prober, endpoint: u32, attempt: u8, leg: Leg, request: Request, total: Duration) -> Self {
+        let start = Instant::now();
+        let literal = Url::parse(&request.url).is_ok_and(|url| !matches!(url.host(), Some(Host::Domain(_))));
+        Self {
+            prober,
+            endpoint,
+            attempt,
+            leg,
+            request,
+            started_at: Timestamp::now(),
+            deadline: start + total,
+            phases: Arc::new(Phases::new(start, literal)),
+            first_byte: None,
+            connection: Connection::default(),
+        }
+    }
+
+    /// Sends the request and waits for the status line and headers.
+    async fn open(&mut self) -> Result<Response, Fault> {
+        let url = Url::parse(&self.request.url).map_err(|_| Fault::Local(LocalFault::Instrument))?;
+        if let Some(address) = literal(&url)
+            && !self.prober.policy.allows(address)
+        {
+            return Err(Fault::PrivateAddress(address));
+        }
+        let method = Method::from_bytes(self.request.method.as_bytes()).map_err(|_| Fault::Local(LocalFault::Instrument))?;
+        let mut builder = self.prober.client.request(method, url);
+        for (name, value) in &self.request.headers {
+            let name = HeaderName::from_bytes(name.as_bytes()).map_err(|_| Fault::Local(LocalFault::Instrument))?;
+            let value = HeaderValue::from_str(value).map_err(|_| Fault::Local(LocalFault::Instrument))?;
+            builder = builder.header(name, value);
+        }
+        if !self.request.body.is_empty() {
+            builder = builder.body(self.request.body.clone());
+        }
+        let sent = PHASES.scope(Arc::clone(&self.phases), builder.send());
+        let response = match timeout_at(self.deadline, sent).await {
+            Err(_) => return Err(fault::deadline(self.phases.reached())),
+            Ok(Err(error)) => return Err(fault::fault(&error.without_url(), self.phases.reached())),
+            Ok(Ok(response)) => response,
+        };
+        self.first_byte = Some(u64::try_from(self.phases.start.elapsed().as_micros()).unwrap_or(u64::MAX));
+        let peer = response.remote_addr().map(|address| address.ip());
+        self.connection = Connection {
+            peer,
+            ipv6_unreachable: self.phases.v6_first.load(Ordering::Relaxed) && peer.is_some_and(|peer| peer.is_ipv4()),
+        };
+        Ok(response)
+    }
+
+    fn finish(self, reply: Reply) -> Exchange {
+        Exchange {
+            endpoint: self.endpoint,
+            attempt: self.attempt,
+            leg: self.leg,
+            started_at: self.started_at,
+            request: self.request,
+            reply,
+            timing: self.phases.timing(self.first_byte),
+            connection: self.connection,
+        }
+    }
+
+    /// Reads a body to its end, or to where nothing more can be learned from it.
+    async fn read(&self, mut response: Response) -> Reply {
+        let mut answer = head(&response);
+        let mut reading = Reading::new(&answer);
+        let mut events = (answer.media_type() == EVENT_STREAM).then(Parser::default);
+        let end = loop {
+            let chunk = match self.chunk(&mut response, self.deadline).await {
+                Ok(Some(chunk)) => chunk,
+                Ok(None) => break BodyEnd::Complete,
+                Err(fault) if events.is_some() && fault == Fault::Deadline(Stage::Body) => {
+                    break BodyEnd::Broken(Fault::Deadline(Stage::SseNoResponse));
+                }
+                Err(fault) => break BodyEnd::Broken(fault),
+            };
+            let fresh = match reading.take(&chunk) {
+                Ok(fresh) => fresh,
+                Err(end) => break end,
+            };
+            if let Some(parser) = &mut events {
+                if parser.push(&fresh).iter().any(|event| classify::is_answer(&event.data)) {
+                    break self.linger(&mut response, &mut reading).await;
+                }
+            } else if reading.is_page() {
+                break BodyEnd::Page;
+            }
+        };
+        answer.body = reading.kept(end);
+        answer.end = end;
+        Reply::Answer(answer)
+    }
+
+    /// Our answer has come: does the server close the stream, as it should?
+    async fn linger(&self, response: &mut Response, reading: &mut Reading) -> BodyEnd {
+        let until = self.deadline.min(Instant::now() + LINGER);
+        loop {
+            match self.chunk(response, until).await {
+                Ok(Some(chunk)) if reading.take(&chunk).is_ok() => {}
+                Ok(None) => return BodyEnd::Complete,
+                Ok(Some(_)) | Err(_) => return BodyEnd::Left,
+            }
+        }
+    }
+
+    async fn chunk(&self, response: &mut Response, until: Instant) -> Result<Option<bytes::Bytes>, Fault> {
+        match timeout_at(until, response.chunk()).await {
+            Err(_) => Err(Fault::Deadline(Stage::Body)),
+            Ok(Err(error)) => Err(fault::fault(&error.without_url(), Reached::Body)),
+            Ok(Ok(chunk)) => Ok(chunk),
+        }
+    }
+
+    /// The HTTP+SSE transport: waits for the stream's `endpoint`, POSTs `initialize` there, and listens on.
+    async fn converse(mut self, mut response: Response, version: &str) -> Vec<Exchange> {
+        let mut answer = head(&response);
+        if answer.status != 200 || answer.media_type() != EVENT_STREAM {
+            let reply = self.read(response).await;
+            return vec![self.finish(reply)];
+        }
+        let url = Url::parse(&self.request.url).ok();
+        let mut reading = Reading::new(&answer);
+        let mut parser = Parser::default();
+        let mut message: Option<Exchange> = None;
+        let mut waiting_for = Stage::SseNoEndpoint;
+        let end = 'stream: loop {
+            let chunk = match self.chunk(&mut response, self.deadline).await {
+                Ok(Some(chunk)) => chunk,
+                Ok(None) => break BodyEnd::Complete,
+                Err(Fault::Deadline(_)) => break BodyEnd::Broken(Fault::Deadline(waiting_for)),
+                Err(fault) => break BodyEnd::Broken(fault),
+            };
+            let fresh = match reading.take(&chunk) {
+                Ok(fresh) => fresh,
+                Err(end) => break end,
+            };
+            for event in parser.push(&fresh) {
+                if event.name == "endpoint" && message.is_none() {
+                    let endpoint = url.as_ref().and_then(|url| mcp::message_endpoint(url, &event.data).ok());
+                    let Some(endpoint) = endpoint else { break 'stream BodyEnd::Left };
+                    // The endpoint was found: from here on the whole deadline counts.
+                    self.deadline = Instant::now() + self.prober.limits.total;
+                    waiting_for = Stage::SseNoResponse;
+                    let posted = self.post(&endpoint, version).await;
+                    let is_final = !matches!(posted.answer(), Some(answer) if (200..300).contains(&answer.status) && !classify::has_envelope(answer));
+                    message = Some(posted);
+                    if is_final {
+                        break 'stream BodyEnd::Left;
+                    }
+                } else if classify::is_answer(&event.data) {
+                    break 'stream BodyEnd::Left;
+                }
+            }
+        };
+        answer.body = reading.kept(end);
+        answer.end = end;
+        let mut exchanges = vec![self.finish(Reply::Answer(answer))];
+        exchanges.extend(message);
+        exchanges
+    }
+
+    /// POSTs `initialize` to the endpoint that a stream named.
+    async fn post(&self, endpoint: &Url, version: &str) -> Exchange {
+        let request = self.prober.identity.initialize(endpoint, version);
+        let mut sending = Sending::new(self.prober, self.endpoint, self.attempt, Leg::SseMessage, request, self.prober.limits.total);
+        let reply = match sending.open().await {
+            Ok(response) => sending.read(response).await,
+            Err(fault) => Reply::Fault(fault),
+        };
+        sending.finish(reply)
+    }
+}
+
+impl Reading {
+    fn new(answer: &Answer) -> Self {
+        let label = answer.all("content-encoding").collect::<Vec<_>>().join(", ");
+        let coded = label.split(',').any(|coding| !matches!(coding.trim(), "" | "identity"));
+        Self { decoder: if coded { Decoder::new(&label) } else { None }, ..Self::default() }
+    }
+
+    /// Takes a chunk; gives what it decodes to, or how the body ends with it.
+    fn take(&mut self, chunk: &[u8]) -> Result<Vec<u8>, BodyEnd> {
+        if self.raw.len() + chunk.len() > BODY_LIMIT {
+            self.raw.extend_from_slice(&chunk[..BODY_LIMIT - self.raw.len()]);
+            return Err(BodyEnd::OverLimit);
+        }
+        self.raw.extend_from_slice(chunk);
+        let fresh = match &mut self.decoder {
+            // A wrong coding is for `body` to find; the bytes are read to their end all the same.
+            Some(decoder) => match decoder.push(chunk) {
+                Ok(fresh) => fresh,
+                Err(crate::coding::CodingFlaw::OverLimit) => return Err(BodyEnd::OverLimit),
+                Err(_) => Vec::new(),
+            },
+            None => chunk.to_vec(),
+        };
+        self.decoded += fresh.len();
+        if self.decoded > BODY_LIMIT {
+            return Err(BodyEnd::OverLimit);
+        }
+        let room = 1024usize.saturating_sub(self.start.len()).min(fresh.len());
+        self.start.extend_from_slice(&fresh[..room]);
+        Ok(fresh)
+    }
+
+    fn is_page(&self) -> bool {
+        self.decoded >= PAGE_LIMIT && body::is_html(&String::from_utf8_lossy(&self.start))
+    }
+
+    fn kept(mut self, end: BodyEnd) -> Body {
+        if end == BodyEnd::OverLimit {
+            self.raw.truncate(OVER_LIMIT_KEPT);
+        }
+        Body(self.raw)
+    }
+}
+
+/// The status line and headers of a response.
+fn head(response: &Response) -> Answer {
+    let headers = response.headers().iter().map(|(name, value)| {
+        let value = std::str::from_utf8(value.as_bytes()).map_or_else(|_| value.as_bytes().iter().map(|&byte| char::from(byte)).collect(), str::to_owned);
+        (name.as_str().to_owned(), value)
+    });
+    Answer {
+        version: format!("{:?}", response.version()),
+        status: response.status().as_u16(),
+        headers: headers.collect(),
+        body: Body::default(),
+        end: BodyEnd::Complete,
+    }
+}
+
+fn literal(url: &Url) -> Option<IpAddr> {
+    match url.host()? {
+        Host::Ipv4(address) => Some(address.into()),
+        Host::Ipv6(address) => Some(address.into()),
+        Host::Domain(_) => None,
+    }
+}
