@@ -1,0 +1,131 @@
+//! Options that several commands share, and how their values are read.
+
+use std::net::SocketAddr;
+use std::num::NonZeroU32;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use clap::Args;
+use ipnet::IpNet;
+
+use crate::inquiry::Terms;
+use crate::lanes::Pace;
+use crate::mcp::{self, Identity};
+use crate::probe::{Limits, Reach};
+use crate::target::AddressPolicy;
+
+/// How to ask, and how hard.
+#[derive(Debug, Clone, Args)]
+pub(super) struct Asking {
+    /// Requests in flight, all sites together
+    #[arg(long, env = "MCP_CENSUS_WIDTH", value_name = "N", default_value_t = Pace::default().width)]
+    pub(super) width: usize,
+    /// Requests a second, all sites together; 0 for no limit
+    #[arg(long, env = "MCP_CENSUS_RATE", value_name = "N", default_value_t = Pace::default().rate.map_or(0, NonZeroU32::get))]
+    pub(super) rate: u32,
+    /// Least time between two request starts at one site
+    #[arg(long, env = "MCP_CENSUS_GAP", value_name = "DUR", value_parser = duration, default_value = "500ms")]
+    pub(super) gap: Duration,
+    /// Endpoints of one site in flight
+    #[arg(long, env = "MCP_CENSUS_DEPTH", value_name = "N", default_value_t = Pace::default().depth)]
+    pub(super) depth: usize,
+    /// Longest time for one exchange, first packet to last byte
+    #[arg(long, env = "MCP_CENSUS_TIMEOUT", value_name = "DUR", value_parser = duration, default_value = "15s")]
+    pub(super) timeout: Duration,
+    /// Longest time for name, connection and TLS handshake together
+    #[arg(long, env = "MCP_CENSUS_CONNECT_TIMEOUT", value_name = "DUR", value_parser = duration, default_value = "5s")]
+    pub(super) connect_timeout: Duration,
+    /// Times a doubtful answer is asked again before it counts
+    #[arg(long, env = "MCP_CENSUS_CONFIRM", value_name = "N", default_value_t = 1)]
+    pub(super) confirm: u8,
+    /// Who asks: a URL or an address, sent with every request
+    #[arg(long, env = "MCP_CENSUS_CONTACT", value_name = "WHO")]
+    pub(super) contact: Option<String>,
+    /// Name server to ask, instead of the system's
+    #[arg(long, env = "MCP_CENSUS_DNS_SERVER", value_name = "ADDR", value_parser = name_server)]
+    pub(super) dns_server: Option<SocketAddr>,
+    /// Certificates (PEM) to trust beside the public roots
+    #[arg(long, env = "MCP_CENSUS_CA_CERT", value_name = "FILE")]
+    pub(super) ca_cert: Vec<PathBuf>,
+    /// Opens an address range that is not public to probing; nothing else does
+    #[arg(long, env = "MCP_CENSUS_ALLOW_NET", value_name = "CIDR", value_delimiter = ',')]
+    pub(super) allow_net: Vec<IpNet>,
+    /// Protocol version that `initialize` asks for
+    #[arg(long, env = "MCP_CENSUS_PROTOCOL_VERSION", value_name = "DATE", default_value = mcp::ASKED_VERSION)]
+    pub(super) protocol_version: String,
+}
+
+impl Asking {
+    /// The address policy.
+    #[must_use]
+    pub(super) fn policy(&self) -> AddressPolicy {
+        AddressPolicy::opening(self.allow_net.clone())
+    }
+
+    /// Who asks.
+    #[must_use]
+    pub(super) fn identity(&self) -> Identity {
+        Identity { contact: self.contact.clone() }
+    }
+
+    /// What holds for every inquiry.
+    #[must_use]
+    pub(super) fn terms(&self) -> Terms {
+        Terms { identity: self.identity(), version: self.protocol_version.clone(), confirm: self.confirm }
+    }
+
+    /// How hard to push.
+    #[must_use]
+    pub(super) fn pace(&self) -> Pace {
+        Pace { width: self.width.max(1), depth: self.depth.max(1), gap: self.gap, rate: NonZeroU32::new(self.rate) }
+    }
+
+    /// How to reach targets.
+    ///
+    /// # Errors
+    /// When a certificate file cannot be read.
+    pub(super) fn reach(&self) -> Result<Reach> {
+        let read = |path: &PathBuf| std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()));
+        Ok(Reach {
+            limits: Limits { connect: self.connect_timeout.min(self.timeout), total: self.timeout },
+            policy: Arc::new(self.policy()),
+            dns_server: self.dns_server,
+            extra_roots: self.ca_cert.iter().map(read).collect::<Result<_>>()?,
+        })
+    }
+}
+
+/// Reads `500ms`, `7s`, `1m30s`; a bare number is seconds.
+///
+/// # Errors
+/// When it is none of these, or negative.
+pub(super) fn duration(text: &str) -> Result<Duration, String> {
+    if let Ok(seconds) = text.parse::<f64>() {
+        return Duration::try_from_secs_f64(seconds).map_err(|error| error.to_string());
+    }
+    let signed: jiff::SignedDuration = text.parse().map_err(|_| "write it as 500ms, 7s or 1m30s".to_owned())?;
+    Duration::try_from(signed).map_err(|_| "it cannot be negative".to_owned())
+}
+
+/// Reads an address with or without a port.
+fn name_server(text: &str) -> Result<SocketAddr, String> {
+    const DNS_PORT: u16 = 53;
+    text.parse::<SocketAddr>()
+        .or_else(|_| text.parse::<std::net::IpAddr>().map(|address| SocketAddr::new(address, DNS_PORT)))
+        .map_err(|_| "write it as 9.9.9.9 or 127.0.0.1:5300".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations_are_read_as_people_write_them() {
+        for (text, ms) in [("500ms", 500), ("7s", 7000), ("1m30s", 90_000), ("0", 0), ("0.5", 500)] {
+            assert_eq!(duration(text), Ok(Duration::from_millis(ms)), "{text}");
+        }
+        assert!(duration("soon").is_err() && duration("-3s").is_err() && duration("-3").is_err());
+    }
+}
