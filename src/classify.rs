@@ -251,7 +251,9 @@ fn read_body(asked_version: &str, mut reading: Reading, answer: &Answer, body: &
         if status == 202 && body.content == Content::Empty {
             reading.note(Check::Status202ForRequest);
         }
-        reading.hint = hint::family(&body.text).filter(|it| *it != Hint::Transient);
+        // Broken JSON has words of its own: its member names.
+        reading.hint = hint::family(&body.text)
+            .filter(|it| body.kind == BodyKind::Text && matches!(it, Hint::AuthLike | Hint::PaymentLike | Hint::BotChallenge | Hint::DeploymentGone));
         return reading;
     }
     by_status(reading, status, body)
@@ -279,6 +281,7 @@ fn by_status(mut reading: Reading, status: u16, body: &Body) -> Reading {
         (530, _) => Some(Hint::DeploymentGone),
         (500.., _) => Some(Hint::Transient),
         (_, Some(Hint::Transient)) => None,
+        (_, Some(Hint::Session)) if !matches!(status, 400 | 404 | 409) => None,
         _ => words,
     };
     match (status, reading.hint) {
@@ -344,7 +347,7 @@ fn foreign(mut reading: Reading, status: u16, value: &Value, said: &Said<'_>) ->
         if status == 202 {
             reading.note(Check::Status202ForRequest);
         }
-        reading.hint = hint::family(&words(value)).filter(|it| matches!(it, Hint::AuthLike | Hint::PaymentLike | Hint::Version | Hint::DeploymentGone));
+        reading.hint = hint::family(&words(value)).filter(|it| matches!(it, Hint::AuthLike | Hint::PaymentLike | Hint::DeploymentGone));
         return reading;
     }
     let body = Body { content: Content::Empty, kind: BodyKind::Json, text, findings: Vec::new() };
@@ -936,6 +939,9 @@ fn hear_discover(reading: &mut Reading, exchanges: &[Exchange]) {
         Said::Result { result, id, .. } if id.is_ours() => match mcp::discovered(result) {
             Ok(found) => {
                 reading.note(Check::DiscoverOk);
+                if let Some((path, problem)) = found.caching {
+                    reading.note(Check::DiscoverInvalid.of(format!("{path}_{problem}")));
+                }
                 if found.rc_shape {
                     reading.note(Check::DiscoverRcShape);
                 }
