@@ -4,6 +4,7 @@
 //! The body is read before the status, except for 401, 402, 403 and 429, whose meaning no body changes.
 //! What to ask next is `inquiry`'s affair; how attempts are folded into a row is `settle`'s.
 
+use base64::{Engine as _, engine::general_purpose::STANDARD};
 use serde_json::Value;
 use url::Url;
 
@@ -172,7 +173,7 @@ fn judge(asked_version: &str, exchange: &Exchange, chain: &[&Exchange]) -> Readi
 
     match answer.status {
         401 => return unauthorized(reading, answer, &body),
-        402 => return payment(reading, &body),
+        402 => return payment(reading, answer, &body),
         403 => return forbidden(reading, answer, &body),
         429 => return rate_limited(reading, answer, &body),
         _ => {}
@@ -702,11 +703,17 @@ fn note_error_body(reading: &mut Reading, body: &Body, check: Check) {
     }
 }
 
-fn payment(mut reading: Reading, body: &Body) -> Reading {
-    let version = match &body.content {
+fn payment(mut reading: Reading, answer: &Answer, body: &Body) -> Reading {
+    let in_body = match &body.content {
         Content::Json(json) => json.value.get("x402Version").and_then(Value::as_i64),
         _ => None,
     };
+    // Version 2 moved its terms into a header, as base64 of JSON.
+    let in_header = || {
+        let terms = STANDARD.decode(answer.header("payment-required")?.trim()).ok()?;
+        serde_json::from_slice::<Value>(&terms).ok()?.get("x402Version")?.as_i64()
+    };
+    let version = in_body.or_else(in_header);
     reading.detail = Detail::Payment(match version {
         Some(1) => Payment::X402V1,
         Some(2) => Payment::X402V2,
@@ -999,3 +1006,6 @@ fn session(exchanges: &[Exchange]) -> Option<Session> {
         Some(None) => Some(Session::Left),
     }
 }
+
+#[cfg(test)]
+mod tests;

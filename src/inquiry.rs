@@ -187,3 +187,6 @@ fn close(exchanges: &[Exchange], terms: &Terms) -> Option<Request> {
     let version = classify(&terms.version, None, exchanges).protocol_version;
     Some(terms.identity.close(&url, session, version.as_deref()))
 }
+
+#[cfg(test)]
+mod tests;

@@ -22,11 +22,11 @@ use crate::classify;
 use crate::coding::{BODY_LIMIT, Decoder};
 use crate::exchange::{Answer, Body, BodyEnd, Connection, Drop, Exchange, Fault, Leg, LocalFault, Reply, Request, Stage, Timing, TlsFault};
 use crate::fault::{self, Reached};
-use crate::inquiry::Ask;
+use crate::inquiry::{self, Ask, Next, Terms};
 use crate::mcp::{self, Identity};
 use crate::resolve::{self, Resolver};
 use crate::sse::Parser;
-use crate::target::AddressPolicy;
+use crate::target::{AddressPolicy, Target};
 use crate::trust;
 
 /// Headers read of one answer at most; hyper bounds their bytes at some 400 KiB.
@@ -258,9 +258,22 @@ impl Prober {
             .referer(false)
             .no_proxy()
             .http1_max_headers(HEADER_COUNT)
+            // Both are for a recipient to read over (RFC 9112 §5.1, §5.2).
+            .http1_allow_obsolete_multiline_headers_in_responses(true)
+            .http1_allow_spaces_after_header_name_in_responses(true)
             .build()
             .context("cannot set up the HTTP client")?;
         Ok(Self { client, limits, policy, identity })
+    }
+
+    /// Asks a target everything there is to ask, one request after the other. Never fails: a failure is an exchange.
+    pub async fn probe(&self, target: &Target, terms: &Terms) -> Vec<Exchange> {
+        let mut exchanges = Vec::new();
+        while let Next::Ask(ask) | Next::Later(ask) = inquiry::next(target, &exchanges, terms) {
+            tokio::time::sleep(Duration::from_millis(ask.wait_ms)).await;
+            exchanges.extend(self.send(target.endpoint, &ask).await);
+        }
+        exchanges
     }
 
     /// Sends what is asked. One exchange comes of it, or two: an HTTP+SSE stream, and the message POSTed to its endpoint.
@@ -491,8 +504,7 @@ impl<'a> Sending<'a> {
 impl Reading {
     fn new(answer: &Answer) -> Self {
         let label = answer.all("content-encoding").collect::<Vec<_>>().join(", ");
-        let coded = label.split(',').any(|coding| !matches!(coding.trim(), "" | "identity"));
-        Self { decoder: if coded { Decoder::new(&label) } else { None }, ..Self::default() }
+        Self { decoder: if Decoder::is_needed(&label) { Decoder::new(&label) } else { None }, ..Self::default() }
     }
 
     /// Takes a chunk; gives what it decodes to, or how the body ends with it.

@@ -48,7 +48,7 @@ fn reckon(manifest: &Manifest, suffixes: &Suffixes, evidence: &mut Evidence, ent
         Aim::Endpoint { number, address } => {
             let (exchanges, skipped) = split(evidence.of(*number)?);
             let target = Target { endpoint: *number, url: address.clone(), declared: entry.transport };
-            let settled = inquiry::settled(&target, &manifest.asked_version, &exchanges);
+            let settled = inquiry::settled(&target, &manifest.parameters.protocol_version, &exchanges);
             let otherwise = Detail::Unmeasured(skipped.unwrap_or(Unmeasured::Interrupted));
             let row = Row::new(&entry, Some(suffixes.site(address)), settled.as_ref(), &exchanges, otherwise);
             Ok(Reckoned { row, entry, exchanges })

@@ -95,6 +95,7 @@ pub struct Listed {
 pub struct Freezer {
     policy: AddressPolicy,
     exclusions: Vec<String>,
+    limit: Option<u32>,
     numbers: HashMap<String, u32>,
     targets: Vec<Target>,
 }
@@ -104,6 +105,12 @@ impl Freezer {
     #[must_use]
     pub fn new(policy: AddressPolicy, exclusions: Vec<String>) -> Self {
         Self { policy, exclusions, ..Self::default() }
+    }
+
+    /// Leaves out every endpoint after the first so many.
+    #[must_use]
+    pub fn with_limit(self, limit: Option<u32>) -> Self {
+        Self { limit, ..self }
     }
 
     /// Freezes the next row.
@@ -129,6 +136,10 @@ impl Freezer {
         }
         if self.policy.refuses(&address.url) {
             return entry(url, Aim::Unprobeable { why: Unprobeable::PrivateAddress, said: None }, findings);
+        }
+        let is_known = self.numbers.contains_key(address.url.as_str());
+        if !is_known && self.limit.is_some_and(|limit| self.targets.len() >= limit as usize) {
+            return entry(url, Aim::LeftOut { why: Unmeasured::SampledOut, address: address.url }, findings);
         }
         let number = self.number(&address.url, transport);
         entry(url, Aim::Endpoint { number, address: address.url }, findings)
@@ -161,14 +172,12 @@ impl Freezer {
     }
 }
 
-/// The targets that a frozen list names, by their numbers: what a resumed run asks.
+/// The targets of a frozen list's endpoints, given in its order: what a resumed run asks.
 #[must_use]
-pub fn targets<'a>(entries: impl IntoIterator<Item = &'a Entry>) -> Vec<Target> {
+pub fn targets(endpoints: impl IntoIterator<Item = (Url, Option<Transport>)>) -> Vec<Target> {
     let mut freezer = Freezer::default();
-    for entry in entries {
-        if let Aim::Endpoint { address, .. } = &entry.aim {
-            freezer.number(address, entry.transport);
-        }
+    for (address, transport) in endpoints {
+        freezer.number(&address, transport);
     }
     freezer.into_targets()
 }
@@ -203,7 +212,11 @@ mod tests {
         assert_eq!(numbers, [Some(0), Some(1), Some(0), Some(2), None]);
         let frozen = freezer.into_targets();
         assert_eq!(frozen[0].declared, Some(Transport::StreamableHttp));
-        assert_eq!(targets(&entries), frozen, "a resumed run asks the same endpoints");
+        let again = entries.into_iter().filter_map(|entry| match entry.aim {
+            Aim::Endpoint { address, .. } => Some((address, entry.transport)),
+            _ => None,
+        });
+        assert_eq!(targets(again), frozen, "a resumed run asks the same endpoints");
     }
 
     #[test]

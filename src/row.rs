@@ -21,6 +21,12 @@ macro_rules! columns {
         impl $row {
             /// Every column's name and what it holds, in the order of the file.
             pub const COLUMNS: &[(&str, &str)] = &[ $( (stringify!($column), $about), )+ ];
+
+            /// The row's cells, in the order of the columns, each inert in a spreadsheet.
+            #[must_use]
+            pub fn cells(&self) -> Vec<String> {
+                vec![ $( inert(&self.$column.cell()), )+ ]
+            }
         }
     };
 }
@@ -98,6 +104,28 @@ columns! {
         requests: u32,
         /// When the endpoint was first asked, RFC 3339, UTC.
         started_at: Option<String>,
+    }
+}
+
+/// A value as it stands in a cell.
+trait Cell {
+    fn cell(&self) -> String;
+}
+
+macro_rules! cells {
+    ($($type:ty),+) => { $( impl Cell for $type { fn cell(&self) -> String { self.to_string() } } )+ };
+}
+cells!(String, u16, u32, i64, bool, Outcome, Verdict, Hint, Era, Transport, BodyKind, Session);
+
+impl Cell for f64 {
+    fn cell(&self) -> String {
+        format!("{self:.3}").trim_end_matches('0').trim_end_matches('.').to_owned()
+    }
+}
+
+impl<T: Cell> Cell for Option<T> {
+    fn cell(&self) -> String {
+        self.as_ref().map(Cell::cell).unwrap_or_default()
     }
 }
 

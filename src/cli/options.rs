@@ -12,6 +12,7 @@ use ipnet::IpNet;
 
 use crate::inquiry::Terms;
 use crate::lanes::Pace;
+use crate::manifest::Parameters;
 use crate::mcp::{self, Identity};
 use crate::probe::{Limits, Reach};
 use crate::target::AddressPolicy;
@@ -20,25 +21,25 @@ use crate::target::AddressPolicy;
 #[derive(Debug, Clone, Args)]
 pub(super) struct Asking {
     /// Requests in flight, all sites together
-    #[arg(long, env = "MCP_CENSUS_WIDTH", value_name = "N", default_value_t = Pace::default().width)]
+    #[arg(long, env = "MCP_CENSUS_WIDTH", value_name = "N", default_value_t = Self::default().width)]
     pub(super) width: usize,
     /// Requests a second, all sites together; 0 for no limit
-    #[arg(long, env = "MCP_CENSUS_RATE", value_name = "N", default_value_t = Pace::default().rate.map_or(0, NonZeroU32::get))]
+    #[arg(long, env = "MCP_CENSUS_RATE", value_name = "N", default_value_t = Self::default().rate)]
     pub(super) rate: u32,
     /// Least time between two request starts at one site
-    #[arg(long, env = "MCP_CENSUS_GAP", value_name = "DUR", value_parser = duration, default_value = "500ms")]
+    #[arg(long, env = "MCP_CENSUS_GAP", value_name = "DUR", value_parser = duration, default_value = spelt(Self::default().gap))]
     pub(super) gap: Duration,
     /// Endpoints of one site in flight
-    #[arg(long, env = "MCP_CENSUS_DEPTH", value_name = "N", default_value_t = Pace::default().depth)]
+    #[arg(long, env = "MCP_CENSUS_DEPTH", value_name = "N", default_value_t = Self::default().depth)]
     pub(super) depth: usize,
     /// Longest time for one exchange, first packet to last byte
-    #[arg(long, env = "MCP_CENSUS_TIMEOUT", value_name = "DUR", value_parser = duration, default_value = "15s")]
+    #[arg(long, env = "MCP_CENSUS_TIMEOUT", value_name = "DUR", value_parser = duration, default_value = spelt(Self::default().timeout))]
     pub(super) timeout: Duration,
     /// Longest time for name, connection and TLS handshake together
-    #[arg(long, env = "MCP_CENSUS_CONNECT_TIMEOUT", value_name = "DUR", value_parser = duration, default_value = "5s")]
+    #[arg(long, env = "MCP_CENSUS_CONNECT_TIMEOUT", value_name = "DUR", value_parser = duration, default_value = spelt(Self::default().connect_timeout))]
     pub(super) connect_timeout: Duration,
     /// Times a doubtful answer is asked again before it counts
-    #[arg(long, env = "MCP_CENSUS_CONFIRM", value_name = "N", default_value_t = 1)]
+    #[arg(long, env = "MCP_CENSUS_CONFIRM", value_name = "N", default_value_t = Self::default().confirm)]
     pub(super) confirm: u8,
     /// Who asks: a URL or an address, sent with every request
     #[arg(long, env = "MCP_CENSUS_CONTACT", value_name = "WHO")]
@@ -55,6 +56,26 @@ pub(super) struct Asking {
     /// Protocol version that `initialize` asks for
     #[arg(long, env = "MCP_CENSUS_PROTOCOL_VERSION", value_name = "DATE", default_value = mcp::ASKED_VERSION)]
     pub(super) protocol_version: String,
+}
+
+impl Default for Asking {
+    fn default() -> Self {
+        let (pace, limits) = (Pace::default(), Limits::default());
+        Self {
+            width: pace.width,
+            rate: pace.rate.map_or(0, NonZeroU32::get),
+            gap: pace.gap,
+            depth: pace.depth,
+            timeout: limits.total,
+            connect_timeout: limits.connect,
+            confirm: 1,
+            contact: None,
+            dns_server: None,
+            ca_cert: Vec::new(),
+            allow_net: Vec::new(),
+            protocol_version: mcp::ASKED_VERSION.to_owned(),
+        }
+    }
 }
 
 impl Asking {
@@ -82,6 +103,60 @@ impl Asking {
         Pace { width: self.width.max(1), depth: self.depth.max(1), gap: self.gap, rate: NonZeroU32::new(self.rate) }
     }
 
+    /// For the manifest.
+    pub(super) fn parameters(&self) -> Parameters {
+        let ms = |it: Duration| u64::try_from(it.as_millis()).unwrap_or(u64::MAX);
+        Parameters {
+            protocol_version: self.protocol_version.clone(),
+            contact: self.contact.clone(),
+            width: self.width,
+            depth: self.depth,
+            gap_ms: ms(self.gap),
+            rate: self.rate,
+            timeout_ms: ms(self.timeout),
+            connect_timeout_ms: ms(self.connect_timeout),
+            confirm: self.confirm,
+            dns_server: self.dns_server.map(|it| it.to_string()),
+            ca_cert: self.ca_cert.iter().map(|it| it.display().to_string()).collect(),
+            allow_net: self.allow_net.iter().map(ToString::to_string).collect(),
+        }
+    }
+
+    /// From the manifest of a run that is continued.
+    ///
+    /// # Errors
+    /// When the manifest holds something that this build does not understand.
+    pub(super) fn from_parameters(parameters: &Parameters) -> Result<Self> {
+        let Parameters {
+            protocol_version,
+            contact,
+            width,
+            depth,
+            gap_ms,
+            rate,
+            timeout_ms,
+            connect_timeout_ms,
+            confirm,
+            dns_server,
+            ca_cert,
+            allow_net,
+        } = parameters.clone();
+        Ok(Self {
+            width,
+            rate,
+            gap: Duration::from_millis(gap_ms),
+            depth,
+            timeout: Duration::from_millis(timeout_ms),
+            connect_timeout: Duration::from_millis(connect_timeout_ms),
+            confirm,
+            contact,
+            dns_server: dns_server.map(|it| it.parse()).transpose().context("the manifest's dns_server is no address")?,
+            ca_cert: ca_cert.into_iter().map(PathBuf::from).collect(),
+            allow_net: allow_net.iter().map(|it| it.parse()).collect::<Result<_, _>>().context("the manifest's allow_net is no range")?,
+            protocol_version,
+        })
+    }
+
     /// How to reach targets.
     ///
     /// # Errors
@@ -95,6 +170,11 @@ impl Asking {
             extra_roots: self.ca_cert.iter().map(read).collect::<Result<_>>()?,
         })
     }
+}
+
+/// A duration as `duration` reads it: `500ms`, `15s`.
+fn spelt(duration: Duration) -> String {
+    if duration.subsec_millis() == 0 { format!("{}s", duration.as_secs()) } else { format!("{}ms", duration.as_millis()) }
 }
 
 /// Reads `500ms`, `7s`, `1m30s`; a bare number is seconds.
