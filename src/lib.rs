@@ -3,6 +3,7 @@ pub mod coding;
 pub mod exchange;
 pub mod finding;
 pub mod json;
+pub mod list;
 mod names;
 pub mod outcome;
 pub mod row;
