@@ -94,7 +94,7 @@ pub(super) fn hear_redirect_target(reading: &mut Reading, asked_version: &str, e
     let Some(target) = legs(exchanges, Leg::RedirectTarget).last() else {
         return;
     };
-    let said = judge(asked_version, target, &[]);
+    let said = judge(asked_version, target, &[target]);
     if matches!(said.detail, Detail::Framing(_)) {
         reading.note(Check::RedirectTargetWouldSucceed);
         reading.note(Check::RedirectTargetSays.of(said.detail.outcome().name()));

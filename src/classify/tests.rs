@@ -1,7 +1,7 @@
 use super::*;
 use crate::exchange::{ConnectFault, Drop, Fault, LocalFault, Reply, Stage};
 use crate::mcp::{self, DISCOVER_ID};
-use crate::outcome::Framing;
+use crate::outcome::{Challenge, Framing};
 use crate::exchange::{Body as Bytes, DnsFault, Request, TlsFault};
 use proptest::prelude::*;
 
@@ -366,6 +366,16 @@ fn a_405_to_a_post_is_right_on_an_endpoint_of_the_older_transport() {
         (reading.detail, reading.transport),
         (Detail::Framing(Framing::HttpSse), Some(Transport::HttpSse))
     );
+}
+
+#[test]
+fn a_stream_that_wants_a_key_is_a_gate() {
+    let posted = exchange(Leg::Initialize, 405, &[], b"", BodyEnd::Complete);
+    let gated = exchange(Leg::SseStream, 401, &[("www-authenticate", "Bearer")], b"", BodyEnd::Complete);
+    assert_eq!(ask(&[posted, gated]).detail, Detail::Challenge(Challenge::Bearer));
+    let missing = exchange(Leg::Initialize, 404, &[], b"", BodyEnd::Complete);
+    let gated = exchange(Leg::SseStream, 401, &[], b"", BodyEnd::Complete);
+    assert_eq!(ask(&[missing, gated]).detail, Detail::Status(404));
 }
 
 proptest! {

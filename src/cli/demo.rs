@@ -13,7 +13,7 @@ use crate::store::RunDir;
 use crate::world::{Mix, World};
 
 use super::options::Asking;
-use super::report::Shape;
+use super::report::{Shape, write_sample};
 use super::{Exit, say};
 
 /// The suffix under which every name of the demo's world is a site of its own.
@@ -25,6 +25,9 @@ pub(super) struct Demo {
     /// The run directory [default: reports/<UTC start>-demo]
     #[arg(long, env = "MCP_CENSUS_OUT", value_name = "DIR")]
     out: Option<PathBuf>,
+    /// Also write the tables without what differs from run to run, to keep as a sample
+    #[arg(long, value_name = "DIR")]
+    sample: Option<PathBuf>,
     #[command(flatten)]
     shape: Shape,
 }
@@ -43,6 +46,9 @@ impl Demo {
             scanned
         })?;
         self.shape.show(&RunDir::open(&out)?)?;
+        if let Some(sample) = &self.sample {
+            write_sample(&RunDir::open(&out)?, sample)?;
+        }
         say(&format!("the run is in {}", out.display()));
         Ok(if stop.soft.is_cancelled() { Exit::Interrupted } else { Exit::Done })
     }
