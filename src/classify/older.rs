@@ -5,7 +5,7 @@ use url::Url;
 use crate::body::{self, Content, Stream};
 use crate::exchange::{Answer, BodyEnd, Drop, Exchange, Fault, Leg, Reply, Stage};
 use crate::mcp;
-use crate::outcome::{BodyKind, Detail, Framing, Transport, Violation, Verdict};
+use crate::outcome::{BodyKind, Detail, Framing, Transport, Violation, Outcome};
 
 use super::{Reading, has_envelope, legs, position};
 use super::heard::Heard;
@@ -30,7 +30,8 @@ pub(super) fn stream_reading(asked_version: &str, exchanges: &[Exchange]) -> Opt
         let reading = judge(asked_version, stream, &[]);
         // A POST that is not allowed and a GET that wants a key: this transport, behind a gate.
         let posted = legs(exchanges, Leg::Initialize).last().and_then(Exchange::answer);
-        let is_gate = reading.verdict == Verdict::Gated && posted.is_some_and(|answer| answer.status == 405);
+        let is_gate = matches!(reading.detail.outcome(), Outcome::AuthRequired | Outcome::PaymentRequired | Outcome::Forbidden)
+            && posted.is_some_and(|answer| answer.status == 405);
         return Some(Reading {
             decided_by: position(exchanges, stream),
             transport: is_gate.then_some(Transport::HttpSse),
