@@ -10,9 +10,10 @@ use jiff::Timestamp;
 use crate::manifest::{ListFile, Manifest};
 use crate::scan::{self, Run, Stop};
 use crate::store::RunDir;
-use crate::world::{Mix, World};
+use crate::world::World;
+use crate::world::mix::Mix;
 
-use super::options::Asking;
+use super::options::{Asking, Span};
 use super::report::{Shape, write_sample};
 use super::{Exit, say};
 
@@ -57,10 +58,10 @@ impl Demo {
 /// The run over a world.
 fn run(dir: RunDir, world: &World, started_at: Timestamp) -> Result<Run> {
     let asking = Asking {
-        gap: Duration::from_millis(20),
+        gap: Span(Duration::from_millis(20)),
         rate: 0,
-        timeout: Duration::from_secs(3),
-        connect_timeout: Duration::from_millis(2500),
+        timeout: Span(Duration::from_secs(3)),
+        connect_timeout: Span(Duration::from_millis(2500)),
         contact: Some("https://demo.test/about".to_owned()),
         dns_server: Some(world.dns()),
         allow_net: super::gauntlet::loopback()?,

@@ -20,9 +20,10 @@ use crate::roll::{Freezer, Listed};
 use crate::row::Row;
 use crate::scan::{self, Run, Stop};
 use crate::store::{RunDir, file};
-use crate::world::{self, Case, Expect, Offered, World};
+use crate::world::case::{self, Case, Expect};
+use crate::world::{Offered, World};
 
-use super::options::Asking;
+use super::options::{Asking, Span};
 use super::{Exit, print, say};
 
 /// Longer than the slowest case that must be waited for, shorter than those that must not.
@@ -41,9 +42,9 @@ impl Gauntlet {
         let cases = match &self.cases {
             Some(path) => {
                 let text = std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
-                world::read(&text).with_context(|| format!("cannot understand {}", path.display()))?
+                case::read(&text).with_context(|| format!("cannot understand {}", path.display()))?
             }
-            None => world::corpus(),
+            None => case::corpus(),
         };
         let judged = replay(cases)?;
         print(&judged.table())?;
@@ -56,7 +57,7 @@ impl Gauntlet {
 /// # Errors
 /// When the instrument reads one of them wrong.
 pub(super) fn self_check() -> Result<()> {
-    let judged = replay(world::corpus())?;
+    let judged = replay(case::corpus())?;
     ensure!(judged.wrong() == 0, "the instrument fails its self-check; nothing was scanned\n{}", judged.table());
     say(&format!("self-check: {} behaviours read right", judged.verdicts.len()));
     Ok(())
@@ -172,11 +173,11 @@ pub(super) fn replay(cases: Vec<Case>) -> Result<Judged> {
         versions.dedup();
         // Every case is a server of its own under one name: the cases need no pace.
         let asking = Asking {
-            gap: Duration::ZERO,
+            gap: Span(Duration::ZERO),
             rate: 0,
             depth: usize::MAX,
             width: expected.len().max(1),
-            timeout: TIMEOUT,
+            timeout: Span(TIMEOUT),
             confirm: 0,
             dns_server: Some(world.dns()),
             ..Asking::default()
@@ -258,7 +259,7 @@ mod tests {
 
     #[test]
     fn every_recorded_behaviour_is_read_right() {
-        let judged = replay(world::corpus()).unwrap();
+        let judged = replay(case::corpus()).unwrap();
         assert_eq!(judged.count(Agreement::Whole), judged.verdicts.len(), "\n{}", judged.table());
         assert!(judged.verdicts.len() > 200);
     }

@@ -1,8 +1,10 @@
 //! Options that several commands share, and how their values are read.
 
+use std::fmt;
 use std::net::SocketAddr;
 use std::num::NonZeroU32;
 use std::path::PathBuf;
+use std::str::FromStr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -27,17 +29,17 @@ pub(super) struct Asking {
     #[arg(long, env = "MCP_CENSUS_RATE", value_name = "N", default_value_t = Self::default().rate)]
     pub(super) rate: u32,
     /// Least time between two request starts at one site
-    #[arg(long, env = "MCP_CENSUS_GAP", value_name = "DUR", value_parser = duration, default_value = spelt(Self::default().gap))]
-    pub(super) gap: Duration,
+    #[arg(long, env = "MCP_CENSUS_GAP", value_name = "DUR", default_value_t = Self::default().gap)]
+    pub(super) gap: Span,
     /// Endpoints of one site in flight
     #[arg(long, env = "MCP_CENSUS_DEPTH", value_name = "N", default_value_t = Self::default().depth)]
     pub(super) depth: usize,
     /// Longest time for one exchange, first packet to last byte
-    #[arg(long, env = "MCP_CENSUS_TIMEOUT", value_name = "DUR", value_parser = duration, default_value = spelt(Self::default().timeout))]
-    pub(super) timeout: Duration,
+    #[arg(long, env = "MCP_CENSUS_TIMEOUT", value_name = "DUR", default_value_t = Self::default().timeout)]
+    pub(super) timeout: Span,
     /// Longest time for name, connection and TLS handshake together
-    #[arg(long, env = "MCP_CENSUS_CONNECT_TIMEOUT", value_name = "DUR", value_parser = duration, default_value = spelt(Self::default().connect_timeout))]
-    pub(super) connect_timeout: Duration,
+    #[arg(long, env = "MCP_CENSUS_CONNECT_TIMEOUT", value_name = "DUR", default_value_t = Self::default().connect_timeout)]
+    pub(super) connect_timeout: Span,
     /// Times a doubtful answer is asked again before it counts
     #[arg(long, env = "MCP_CENSUS_CONFIRM", value_name = "N", default_value_t = Self::default().confirm)]
     pub(super) confirm: u8,
@@ -64,10 +66,10 @@ impl Default for Asking {
         Self {
             width: pace.width,
             rate: pace.rate.map_or(0, NonZeroU32::get),
-            gap: pace.gap,
+            gap: Span(pace.gap),
             depth: pace.depth,
-            timeout: limits.total,
-            connect_timeout: limits.connect,
+            timeout: Span(limits.total),
+            connect_timeout: Span(limits.connect),
             confirm: 1,
             contact: None,
             dns_server: None,
@@ -100,7 +102,7 @@ impl Asking {
     /// How hard to push.
     #[must_use]
     pub(super) fn pace(&self) -> Pace {
-        Pace { width: self.width.max(1), depth: self.depth.max(1), gap: self.gap, rate: NonZeroU32::new(self.rate) }
+        Pace { width: self.width.max(1), depth: self.depth.max(1), gap: self.gap.0, rate: NonZeroU32::new(self.rate) }
     }
 
     /// For the manifest.
@@ -111,10 +113,10 @@ impl Asking {
             contact: self.contact.clone(),
             width: self.width,
             depth: self.depth,
-            gap_ms: ms(self.gap),
+            gap_ms: ms(self.gap.0),
             rate: self.rate,
-            timeout_ms: ms(self.timeout),
-            connect_timeout_ms: ms(self.connect_timeout),
+            timeout_ms: ms(self.timeout.0),
+            connect_timeout_ms: ms(self.connect_timeout.0),
             confirm: self.confirm,
             dns_server: self.dns_server.map(|it| it.to_string()),
             ca_cert: self.ca_cert.iter().map(|it| it.display().to_string()).collect(),
@@ -144,10 +146,10 @@ impl Asking {
         Ok(Self {
             width,
             rate,
-            gap: Duration::from_millis(gap_ms),
+            gap: Span(Duration::from_millis(gap_ms)),
             depth,
-            timeout: Duration::from_millis(timeout_ms),
-            connect_timeout: Duration::from_millis(connect_timeout_ms),
+            timeout: Span(Duration::from_millis(timeout_ms)),
+            connect_timeout: Span(Duration::from_millis(connect_timeout_ms)),
             confirm,
             contact,
             dns_server: dns_server.map(|it| it.parse()).transpose().context("the manifest's dns_server is no address")?,
@@ -164,7 +166,7 @@ impl Asking {
     pub(super) fn reach(&self) -> Result<Reach> {
         let read = |path: &PathBuf| std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()));
         Ok(Reach {
-            limits: Limits { connect: self.connect_timeout.min(self.timeout), total: self.timeout },
+            limits: Limits { connect: self.connect_timeout.0.min(self.timeout.0), total: self.timeout.0 },
             policy: Arc::new(self.policy()),
             dns_server: self.dns_server,
             extra_roots: self.ca_cert.iter().map(read).collect::<Result<_>>()?,
@@ -172,21 +174,27 @@ impl Asking {
     }
 }
 
-/// A duration as `duration` reads it: `500ms`, `15s`.
-fn spelt(duration: Duration) -> String {
-    if duration.subsec_millis() == 0 { format!("{}s", duration.as_secs()) } else { format!("{}ms", duration.as_millis()) }
+/// A duration as people write it: `500ms`, `7s`, `1m30s`; a bare number is seconds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Span(pub(super) Duration);
+
+impl fmt::Display for Span {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self(duration) = self;
+        if duration.subsec_millis() == 0 { write!(f, "{}s", duration.as_secs()) } else { write!(f, "{}ms", duration.as_millis()) }
+    }
 }
 
-/// Reads `500ms`, `7s`, `1m30s`; a bare number is seconds.
-///
-/// # Errors
-/// When it is none of these, or negative.
-pub(super) fn duration(text: &str) -> Result<Duration, String> {
-    if let Ok(seconds) = text.parse::<f64>() {
-        return Duration::try_from_secs_f64(seconds).map_err(|error| error.to_string());
+impl FromStr for Span {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        if let Ok(seconds) = text.parse::<f64>() {
+            return Duration::try_from_secs_f64(seconds).map(Self).map_err(|error| error.to_string());
+        }
+        let signed: jiff::SignedDuration = text.parse().map_err(|_| "write it as 500ms, 7s or 1m30s".to_owned())?;
+        Duration::try_from(signed).map(Self).map_err(|_| "it cannot be negative".to_owned())
     }
-    let signed: jiff::SignedDuration = text.parse().map_err(|_| "write it as 500ms, 7s or 1m30s".to_owned())?;
-    Duration::try_from(signed).map_err(|_| "it cannot be negative".to_owned())
 }
 
 /// Reads an address with or without a port.
@@ -204,8 +212,9 @@ mod tests {
     #[test]
     fn durations_are_read_as_people_write_them() {
         for (text, ms) in [("500ms", 500), ("7s", 7000), ("1m30s", 90_000), ("0", 0), ("0.5", 500)] {
-            assert_eq!(duration(text), Ok(Duration::from_millis(ms)), "{text}");
+            assert_eq!(text.parse(), Ok(Span(Duration::from_millis(ms))), "{text}");
         }
-        assert!(duration("soon").is_err() && duration("-3s").is_err() && duration("-3").is_err());
+        assert!(["soon", "-3s", "-3"].iter().all(|text| text.parse::<Span>().is_err()));
+        assert_eq!((Span(Duration::from_millis(1500)).to_string(), Span(Duration::from_secs(15)).to_string()), ("1500ms".into(), "15s".into()));
     }
 }

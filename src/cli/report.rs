@@ -7,31 +7,13 @@ use anyhow::{Context, Result};
 use clap::Args;
 
 use crate::manifest::Manifest;
-use crate::names::names;
 use crate::reckon;
-use crate::report;
+use crate::report::{self, Format};
 use crate::row::{INPUT_PREFIX, Row, inert};
 use crate::store::{self, RunDir, file};
 use crate::tally::{RunFacts, Summary, TableName, Tally};
 
 use super::{Exit, print, say};
-
-/// Columns of a terminal that does not say how wide it is.
-const WIDTH: usize = 80;
-
-names! {
-    /// What a summary is written in.
-    pub enum Format {
-        /// For a terminal.
-        Text = "text",
-        /// Every table, long form.
-        Csv = "csv",
-        /// For a page on a forge.
-        Markdown = "md",
-        /// For programs.
-        Json = "json",
-    }
-}
 
 /// How the summary is shown on stdout.
 #[derive(Debug, Clone, Args)]
@@ -52,19 +34,10 @@ impl Shape {
     pub(super) fn show(&self, dir: &RunDir) -> Result<()> {
         let summary = write_tables(dir)?;
         let shown = match self.table {
-            Some(table) => report::one_table(&summary, table, self.report_format()),
+            Some(table) => report::one_table(&summary, table, self.format).with_context(|| format!("this run has no table {table}"))?,
             None => self.whole(&summary),
         };
         print(&shown)
-    }
-
-    fn report_format(&self) -> report::Format {
-        match self.format {
-            Format::Text => report::Format::Text { width: width(), colour: is_coloured() },
-            Format::Csv => report::Format::Csv,
-            Format::Markdown => report::Format::Markdown,
-            Format::Json => report::Format::Json,
-        }
     }
 
     fn whole(&self, summary: &Summary) -> String {
@@ -91,7 +64,7 @@ fn one_of<T>(found: Option<T>, names: impl Iterator<Item = &'static str>) -> Res
 
 /// The terminal's width, as the shell tells it.
 fn width() -> usize {
-    std::env::var("COLUMNS").ok().and_then(|it| it.parse().ok()).filter(|it| *it >= WIDTH).unwrap_or(WIDTH)
+    std::env::var("COLUMNS").ok().and_then(|it| it.parse().ok()).filter(|it| *it >= report::WIDTH).unwrap_or(report::WIDTH)
 }
 
 fn is_coloured() -> bool {
@@ -124,7 +97,7 @@ pub(super) fn write_tables(dir: &RunDir) -> Result<Summary> {
     let manifest: Manifest = dir.read_json(file::MANIFEST)?;
     let columns = InputColumns::of(&manifest);
     let facts = facts(&manifest);
-    let mut tally = Tally::new(facts.suffixes.clone());
+    let mut tally = Tally::default();
     let mut unread = 0u64;
     dir.replace(file::RESULTS, |results| {
         dir.replace(file::FINDINGS, |findings| {
@@ -242,7 +215,7 @@ pub(super) fn write_sample(dir: &RunDir, folder: &std::path::Path) -> Result<()>
     let manifest: Manifest = dir.read_json(file::MANIFEST)?;
     let mut facts = facts(&manifest);
     (facts.started_at, facts.ended_at) = (None, None);
-    let mut tally = Tally::new(facts.suffixes.clone());
+    let mut tally = Tally::default();
     store::replace(&folder.join(file::RESULTS), |to| {
         let mut results = csv::Writer::from_writer(to);
         results.write_record(Row::COLUMNS.iter().map(|(name, _)| *name))?;

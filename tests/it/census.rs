@@ -8,7 +8,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use mcp_census::world::{Mix, World};
+use mcp_census::world::World;
+use mcp_census::world::mix::Mix;
 
 /// A world with its list and its root on disk.
 struct Ground {
