@@ -8,3 +8,4 @@ pub mod outcome;
 pub mod row;
 pub mod sse;
 pub mod target;
+pub mod world;
