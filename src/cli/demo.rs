@@ -10,15 +10,12 @@ use jiff::Timestamp;
 use crate::manifest::{ListFile, Manifest};
 use crate::scan::{self, Run, Stop};
 use crate::store::RunDir;
-use crate::world::World;
+use crate::world::{self, World};
 use crate::world::mix::Mix;
 
 use super::options::{Asking, Span};
 use super::report::{Shape, write_sample};
 use super::{Exit, say};
-
-/// The suffix under which every name of the demo's world is a site of its own.
-const SUFFIX: &str = "demo.test";
 
 /// Scan an embedded loopback world of 1,100 servers; needs no network.
 #[derive(Debug, Args)]
@@ -72,7 +69,7 @@ fn run(dir: RunDir, world: &World, started_at: Timestamp) -> Result<Run> {
     let manifest = Manifest {
         vantage: Some("loopback".to_owned()),
         lists: vec![list],
-        suffixes: vec![SUFFIX.to_owned()],
+        suffixes: vec![world::DEMO.to_owned()],
         ..Manifest::begun(started_at, command, asking.parameters())
     };
     super::gauntlet::over(world, dir, world.targets().iter(), &asking, manifest)
