@@ -128,7 +128,7 @@ fn object<R: BufRead>(
     scan.enter();
     while let Some(name) = scan.member()? {
         match (name.as_str(), scan.ahead()?) {
-            ("servers" | "endpoints", Some(b'[')) | ("data", Some(b'[')) if !was_list => {
+            ("servers" | "endpoints" | "data", Some(b'[')) if !was_list => {
                 if is_data {
                     rows.settle(Format::ToolHive);
                 }

@@ -253,14 +253,14 @@ pub enum ListError {
     },
     /// Most entries are no servers: the list has a shape that we do not know.
     #[error(
-        "{name}, entry {entry}: {empty} of {entries} entries give no server; found {found}; expected {}",
+        "{name}, {place}: {empty} of {entries} entries give no server; found {found}; expected {}",
         registry::EXPECTED
     )]
     MostlyEmpty {
         /// The list.
         name: String,
-        /// The first such entry.
-        entry: u64,
+        /// Where the first such entry stands.
+        place: String,
         /// How many there are.
         empty: u64,
         /// Of how many.

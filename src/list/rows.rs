@@ -173,7 +173,7 @@ impl<'a> Rows<'a> {
         {
             return Err(ListError::MostlyEmpty {
                 name,
-                entry,
+                place: format!("{} {entry}", self.contents.format.unit()),
                 empty: self.empty,
                 entries: self.entries,
                 found,
