@@ -27,6 +27,11 @@ pub(super) fn detect(input: &Input<'_>) -> Result<Format, &'static str> {
     if is_json(head) {
         return Ok(Format::Json);
     }
+    let is_page = markdown::is_table(&lines);
+    if is_page && lines.iter().any(|line| line.starts_with("```")) {
+        // What stands between such lines is an example.
+        return Ok(Format::Markdown);
+    }
     if lines.iter().any(|line| {
         let line = line.trim_start();
         line.starts_with("[mcp_servers") || line.starts_with("mcp_servers.")
@@ -36,7 +41,7 @@ pub(super) fn detect(input: &Input<'_>) -> Result<Format, &'static str> {
     if is_docker(&lines) {
         return Ok(Format::Docker);
     }
-    if markdown::is_table(&lines) {
+    if is_page {
         return Ok(Format::Markdown);
     }
     if text.trim_start().get(..9).is_some_and(|start| {

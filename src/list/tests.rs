@@ -6,7 +6,6 @@ use std::fmt::Write as _;
 use std::io::{self, BufReader, Read};
 
 use super::*;
-use crate::target;
 
 fn source(format: Option<Format>) -> Source<'static> {
     Source {
@@ -196,6 +195,15 @@ fn a_table_must_say_where_its_addresses_are() {
         b"name;link\nacme;https://a.test/mcp\n",
         None,
         "a-list, line 1: no column holds the address; the columns are name, link; call one of them url, endpoint, remote_url, server_url",
+    );
+}
+
+#[test]
+fn a_header_that_cannot_be_read_is_no_header() {
+    refuses(
+        b"name,\"url\nacme,https://a.test/mcp\n",
+        Some(Format::Csv),
+        "a-list, line 1: a quote is opened here and never closed; close it, or double it if it is meant as a quote; mend the file, or name its format with --list-format",
     );
 }
 
@@ -400,6 +408,9 @@ fn of_versions_that_are_not_marked_the_latest_is_kept() {
         server("b", "main", "2026-01-02T00:00:00Z"),
         server("b", "dev", "2026-01-01T00:00:00Z"),
         server("c", "1.0.0", ""),
+        // Not versions of one server, but two of one name.
+        server("d", "", ""),
+        server("d", "", ""),
     ]
     .join(",");
     let contents = check(
@@ -409,9 +420,11 @@ fn of_versions_that_are_not_marked_the_latest_is_kept() {
             "2 a|https://a.test/1.10.0 auth=none",
             "4 b|https://b.test/main auth=none",
             "6 c|https://c.test/1.0.0 auth=none",
+            "7 d|https://d.test/ auth=none",
+            "8 d|https://d.test/ auth=none",
         ],
     );
-    assert_eq!((contents.older_versions, contents.latest_unknown), (3, 6));
+    assert_eq!((contents.older_versions, contents.latest_unknown), (3, 8));
 }
 
 #[test]
@@ -485,7 +498,7 @@ fn json_lists_of_addresses_and_of_objects_are_read() {
         ],
     );
     check(
-        r#"{"generated":"today","endpoints":[{"name":"a","url":"https://a.test/mcp"}],"more":{"x":1}}"#,
+        r#"{"generated":"today","endpoints":[{"name":"a","url":"https://a.test/mcp"}],"more":{"servers":[1]}}"#,
         Format::Json,
         &["1 a|https://a.test/mcp"],
     );
@@ -496,6 +509,7 @@ fn json_lists_of_addresses_and_of_objects_are_read() {
     );
     check("[]", Format::Json, &[]);
     check("{\"servers\":[]}", Format::Registry, &[]);
+    assert_eq!(read(b"[]", Some(Format::Registry)).1.unwrap().listings, 0);
 }
 
 #[test]
@@ -548,8 +562,7 @@ fn clients_keep_their_servers_under_many_keys() {
 
 #[test]
 fn what_a_client_sends_is_not_shown() {
-    let config =
-        r#"{"mcpServers":{"acme":{"url":"https://a.test/","headers":{"X-Key":"s3cret"}}}}"#;
+    let config = r#"{"mcpServers":{"acme":{"url":"https://a.test/?key=s3cret","headers":{"X-Key":"s3cret"}}}}"#;
     let (items, _) = read(config.as_bytes(), None);
     let text = format!("{items:?}");
     assert!(text.contains("X-Key") && !text.contains("s3cret"), "{text}");
@@ -646,6 +659,15 @@ fn the_tables_of_a_page_are_read() {
         ],
     );
     assert_eq!(contents.rows_without_address, 1);
+}
+
+#[test]
+fn a_page_may_show_how_clients_are_configured() {
+    check(
+        "# Servers\n```toml\n[mcp_servers.x]\nurl = \"https://x.test/\"\n```\n| Name | Endpoint |\n|---|---|\n| a | `https://a.test/` |\n",
+        Format::Markdown,
+        &["8 a|https://a.test/"],
+    );
 }
 
 #[test]
