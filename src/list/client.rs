@@ -61,7 +61,7 @@ pub(super) fn server(name: &str, configured: &Map<String, Value>, line: u64, row
     }
 }
 
-/// The command line: a word, a list of words, or a path with its arguments, as clients differ.
+/// The command line: one text, a list of words, or a path with its arguments, as clients differ.
 fn words(configured: &Map<String, Value>) -> Vec<&str> {
     let mut words = Vec::new();
     let command = configured.get("command");
@@ -73,7 +73,7 @@ fn words(configured: &Map<String, Value>) -> Vec<&str> {
         configured.get("args"),
     ] {
         match value {
-            Some(Value::String(word)) => words.push(word.as_str()),
+            Some(Value::String(line)) => words.extend(line.split_whitespace()),
             Some(Value::Array(list)) => words.extend(list.iter().filter_map(Value::as_str)),
             _ => {}
         }

@@ -14,10 +14,9 @@ pub(super) fn read(input: Input<'_>, rows: &mut Rows<'_>) -> Result<(), ListErro
         let newlines = text.bytes().take(at).filter(|&byte| byte == b'\n').count();
         u64::try_from(newlines).expect("a text has fewer lines than 64 bits count") + 1
     };
-    let table = DeTable::parse(&text).map_err(|error| ListError::Syntax {
-        name: rows.list(),
-        line: error.span().map_or(1, |span| line_at(span.start)),
-        why: error.message().to_owned(),
+    let table = DeTable::parse(&text).map_err(|error| {
+        let line = error.span().map_or(1, |span| line_at(span.start));
+        rows.broken(line, error.message().to_owned())
     })?;
     let Some(DeValue::Table(servers)) = table
         .get_ref()

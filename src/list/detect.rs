@@ -15,16 +15,22 @@ pub(super) fn detect(input: &Input<'_>) -> Result<Format, &'static str> {
     }
     let text = String::from_utf8_lossy(head);
     let mut lines: Vec<&str> = text.split(['\n', '\r']).collect();
-    if !input.is_short() && lines.len() > 1 {
+    let is_cut = !input.is_short() && lines.len() > 1;
+    if is_cut {
         // The start may end anywhere in a line.
         lines.pop();
     }
     lines.retain(|line| !line.trim().is_empty());
-    if is_ndjson(&lines) {
+    if is_ndjson(&lines, is_cut) {
         return Ok(Format::Ndjson);
     }
     if is_json(head) {
         return Ok(Format::Json);
+    }
+    let is_page = markdown::is_table(&lines);
+    if is_page && lines.iter().any(|line| line.starts_with("```")) {
+        // What stands between such lines is an example.
+        return Ok(Format::Markdown);
     }
     if lines.iter().any(|line| {
         let line = line.trim_start();
@@ -35,7 +41,7 @@ pub(super) fn detect(input: &Input<'_>) -> Result<Format, &'static str> {
     if is_docker(&lines) {
         return Ok(Format::Docker);
     }
-    if markdown::is_table(&lines) {
+    if is_page {
         return Ok(Format::Markdown);
     }
     if text.trim_start().get(..9).is_some_and(|start| {
@@ -70,32 +76,28 @@ fn is_json(head: &[u8]) -> bool {
         return false;
     };
     scan.enter();
-    match (first, scan.ahead()) {
-        (b'{', Ok(Some(b'"' | b'}'))) => true,
-        (b'[', Ok(Some(b'"'))) => {
-            // `["a b".c]` is a table of TOML.
+    let Ok(Some(second)) = scan.ahead() else {
+        // Nothing but an open bracket is in reach.
+        return true;
+    };
+    match (first, second) {
+        // `["a b".c]` is a table of TOML.
+        (b'[', b'"') => {
             scan.value(usize::MAX).is_err()
                 || matches!(scan.ahead(), Ok(Some(b',' | b']')) | Err(_))
         }
-        (b'[', Ok(Some(b'{' | b']' | b'[' | b'-' | b'0'..=b'9'))) => true,
-        // Nothing but an open bracket is in reach.
-        (_, Ok(None) | Err(_)) => true,
+        (b'{', b'"' | b'}') | (b'[', b'{' | b']' | b'[' | b'-' | b'0'..=b'9') => true,
         _ => false,
     }
 }
 
-/// Several objects, each whole on a line of its own, and not much else.
-fn is_ndjson(lines: &[&str]) -> bool {
+/// Several objects, each whole on a line of its own, and not much else. `more`: other lines follow.
+fn is_ndjson(lines: &[&str], more: bool) -> bool {
     let is_object =
-        |line: &&str| line.trim_start().starts_with('{') && json::read(line.trim()).is_ok();
-    let objects = lines
-        .iter()
-        .copied()
-        .filter(|line| is_object(&line))
-        .count();
-    lines.len() > 1
-        && (lines.first().is_some_and(is_object) || objects > 1)
-        && objects * 2 >= lines.len()
+        |line: &str| line.trim_start().starts_with('{') && json::read(line.trim()).is_ok();
+    let objects = lines.iter().filter(|line| is_object(line)).count();
+    let starts_so = lines.first().is_some_and(|line| is_object(line));
+    (lines.len() > 1 || more) && (starts_so || objects > 1) && objects * 2 >= lines.len()
 }
 
 fn is_docker(lines: &[&str]) -> bool {

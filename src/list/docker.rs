@@ -78,7 +78,6 @@ fn flow(value: &str) -> Option<Vec<(&str, &str)>> {
     for (at, it) in inner.char_indices() {
         match (quote, it) {
             (Some(open), _) if open == it => quote = None,
-            (Some(_), _) => {}
             (None, '"' | '\'') => quote = Some(it),
             (None, '{' | '[') => depth += 1,
             (None, '}' | ']') => depth = depth.saturating_sub(1),
@@ -86,7 +85,7 @@ fn flow(value: &str) -> Option<Vec<(&str, &str)>> {
                 members.extend(pair(inner[start..at].trim()));
                 start = at + 1;
             }
-            (None, _) => {}
+            (Some(_) | None, _) => {}
         }
     }
     members.extend(pair(inner[start..].trim()));

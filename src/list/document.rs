@@ -80,16 +80,11 @@ impl<T: Into<Broken>> From<T> for Flaw {
 
 impl Flaw {
     fn of(self, rows: &Rows<'_>, line: u64) -> ListError {
-        let name = rows.list();
         match self {
             Self::Broken(Broken::Read(error)) => rows.unread(line, error),
-            Self::Broken(Broken::Syntax(why)) => ListError::Syntax {
-                name,
-                line,
-                why: why.to_owned(),
-            },
+            Self::Broken(Broken::Syntax(why)) => rows.broken(line, why.to_owned()),
             Self::Shape(found) => ListError::Shape {
-                name,
+                name: rows.list(),
                 line,
                 found,
                 expected: format!(
@@ -105,7 +100,7 @@ fn document<R: BufRead>(scan: &mut Scan<R>, rows: &mut Rows<'_>) -> Result<(), F
     rows.contents.next_cursor = None;
     if scan.ahead()? == Some(b'[') {
         list(scan, rows)?;
-        rows.settle(Format::Json);
+        rows.suppose(Format::Json);
         return Ok(());
     }
     let (rest, was_list) = object(scan, rows, false)?;
@@ -128,12 +123,12 @@ fn object<R: BufRead>(
     scan.enter();
     while let Some(name) = scan.member()? {
         match (name.as_str(), scan.ahead()?) {
-            ("servers" | "endpoints", Some(b'[')) | ("data", Some(b'[')) if !was_list => {
+            ("servers" | "endpoints" | "data", Some(b'[')) if !was_list => {
                 if is_data {
                     rows.settle(Format::ToolHive);
                 }
                 list(scan, rows)?;
-                rows.settle(if name == "servers" {
+                rows.suppose(if name == "servers" {
                     Format::Registry
                 } else {
                     Format::Json
@@ -148,13 +143,13 @@ fn object<R: BufRead>(
                     rest.extend(inner);
                 }
             }
+            _ if was_list && !is_paging(&name) => {
+                scan.value(0)?;
+            }
             _ => {
                 let text = scan
                     .value(WHOLE - size)?
                     .ok_or(io::Error::from(io::ErrorKind::FileTooLarge))?;
-                if was_list && !is_paging(&name) {
-                    continue;
-                }
                 size += text.len();
                 rest.push((name, text));
             }

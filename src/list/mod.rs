@@ -8,6 +8,7 @@ mod docker;
 mod document;
 mod input;
 mod markdown;
+mod records;
 mod registry;
 mod rows;
 mod scan;
@@ -20,6 +21,7 @@ use std::io::{self, BufRead};
 
 use crate::names::names;
 use crate::outcome::Transport;
+use crate::target;
 use rows::Rows;
 
 names! {
@@ -128,6 +130,7 @@ pub struct Listing {
     pub headers: Vec<(String, String)>,
 }
 
+/// What may be a secret is left out.
 impl fmt::Debug for Listing {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self {
@@ -147,8 +150,8 @@ impl fmt::Debug for Listing {
             .field("source", source)
             .field("line", line)
             .field("name", name)
-            .field("url", url)
-            .field("filled", filled)
+            .field("url", &target::redacted_raw(url))
+            .field("filled", &filled.as_deref().map(target::redacted_raw))
             .field("transport", transport)
             .field("declared_auth", declared_auth)
             .field("status", status)
@@ -253,14 +256,14 @@ pub enum ListError {
     },
     /// Most entries are no servers: the list has a shape that we do not know.
     #[error(
-        "{name}, entry {entry}: {empty} of {entries} entries give no server; found {found}; expected {}",
+        "{name}, {place}: {empty} of {entries} entries give no server; found {found}; expected {}",
         registry::EXPECTED
     )]
     MostlyEmpty {
         /// The list.
         name: String,
-        /// The first such entry.
-        entry: u64,
+        /// Where the first such entry stands.
+        place: String,
         /// How many there are.
         empty: u64,
         /// Of how many.

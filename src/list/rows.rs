@@ -57,6 +57,19 @@ impl<'a> Rows<'a> {
         ListError::reading(self.source.name, line, error)
     }
 
+    /// The list breaks the grammar of its format.
+    pub(super) fn broken(&self, line: u64, why: String) -> ListError {
+        let name = self.list();
+        ListError::Syntax { name, line, why }
+    }
+
+    /// The format is probably this one: there is nothing in the list that tells.
+    pub(super) fn suppose(&mut self, format: Format) {
+        if !self.is_settled {
+            self.contents.format = self.source.format.unwrap_or(format);
+        }
+    }
+
     /// The format turns out to be this one, unless something before has told.
     pub(super) fn settle(&mut self, format: Format) {
         if !self.is_settled {
@@ -125,8 +138,10 @@ impl<'a> Rows<'a> {
             self.contents.latest_unknown += 1;
         }
         if let Some((before, kept, _)) = &self.pending
-            && !name.is_empty()
             && before == name
+            && [name, &release.version, &kept.version]
+                .iter()
+                .all(|it| !it.is_empty())
             && !(kept.is_latest == Some(true) && release.is_latest == Some(true))
         {
             self.contents.older_versions += 1;
@@ -173,7 +188,7 @@ impl<'a> Rows<'a> {
         {
             return Err(ListError::MostlyEmpty {
                 name,
-                entry,
+                place: format!("{} {entry}", self.contents.format.unit()),
                 empty: self.empty,
                 entries: self.entries,
                 found,

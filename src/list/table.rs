@@ -1,10 +1,10 @@
-//! Tables, as spreadsheets and scripts write them -> listings. Rows are put together here and not by the
-//! `csv` crate, which would read on to the end of the file, in one row, after a quote that is never closed.
+//! Tables, as spreadsheets and scripts write them -> listings, by the names in the header or, without one,
+//! by what stands in the first row. How lines make rows is left to `records`.
 
-use std::collections::VecDeque;
 use std::io::{self, BufRead};
 
-use super::input::{Input, LONGEST, Line, Lines};
+use super::input::Input;
+use super::records::{Record, Records, split};
 use super::rows::Rows;
 use super::text::{is_address, too_long};
 use super::{ListError, Listing, transport};
@@ -19,33 +19,33 @@ const DELIMITERS: [u8; 3] = [b',', b';', b'\t'];
 
 pub(super) fn read(input: Input<'_>, rows: &mut Rows<'_>) -> Result<(), ListError> {
     let mut records = Records::new(input.lines());
-    let Some((line, header)) = records
-        .header()
-        .map_err(|error| rows.unread(records.lines.number(), error))?
-    else {
-        return Ok(());
+    let first = first(&mut records).map_err(|error| rows.unread(records.number(), error))?;
+    let (line, header) = match first {
+        Some(Record::Cells(line, cells)) => (line, cells),
+        Some(Record::TooLong(line)) => return Err(rows.broken(line, too_long())),
+        Some(Record::Unclosed(line)) => return Err(rows.broken(line, UNCLOSED.to_owned())),
+        None => return Ok(()),
     };
-    let columns = match Columns::named(&header) {
-        Some(columns) => columns,
-        None => match Columns::guessed(&header) {
-            Some(columns) => {
-                let row = columns.listing(line, &header).expect("it has an address");
-                rows.listing(row);
-                columns
-            }
-            None => {
-                return Err(ListError::NoUrlColumn {
-                    name: rows.list(),
-                    line,
-                    found: header,
-                });
-            }
-        },
+    let columns = if let Some(columns) = Columns::named(&header) {
+        columns
+    } else if let Some(columns) = Columns::guessed(&header) {
+        rows.listing(
+            columns
+                .listing(line, &header)
+                .expect("the columns are told by its address"),
+        );
+        columns
+    } else {
+        return Err(ListError::NoUrlColumn {
+            name: rows.list(),
+            line,
+            found: header,
+        });
     };
     rows.contents.extra_columns.clone_from(&columns.names);
     while let Some(record) = records
         .record()
-        .map_err(|error| rows.unread(records.lines.number(), error))?
+        .map_err(|error| rows.unread(records.number(), error))?
     {
         match record {
             Record::Cells(line, cells) => match columns.listing(line, &cells) {
@@ -60,13 +60,32 @@ pub(super) fn read(input: Input<'_>, rows: &mut Rows<'_>) -> Result<(), ListErro
                 ),
             },
             Record::TooLong(line) => rows.bad(line, &too_long()),
-            Record::Unclosed(line) => rows.bad(
-                line,
-                "a quote is opened here and never closed; close it, or double it if it is meant as a quote",
-            ),
+            Record::Unclosed(line) => rows.bad(line, UNCLOSED),
         }
     }
     Ok(())
+}
+
+const UNCLOSED: &str =
+    "a quote is opened here and never closed; close it, or double it if it is meant as a quote";
+
+/// The first row, after which the delimiter is known.
+fn first(records: &mut Records<impl BufRead>) -> io::Result<Option<Record>> {
+    let mut said = None;
+    while let Some(line) = records.line()? {
+        let text = line.text().unwrap_or_default();
+        if line.bytes.is_some() && (is_preface(&text) || text.trim().is_empty()) {
+            said = text
+                .strip_prefix("sep=")
+                .and_then(|it| it.bytes().next())
+                .or(said);
+            continue;
+        }
+        records.delimiter = said.or_else(|| delimiter(&text));
+        records.put_back(line);
+        return records.record();
+    }
+    Ok(None)
 }
 
 /// Whether lines look like a table: a header that names addresses, or a first row that has one among
@@ -118,12 +137,6 @@ fn delimiter(first: &str) -> Option<u8> {
                 .filter(|it| first.as_bytes().contains(it))
                 .max_by_key(|&it| split(first, Some(it)).len())
         })
-}
-
-fn split(line: &str, delimiter: Option<u8>) -> Vec<String> {
-    let mut row = Row::new(delimiter);
-    row.push(line.as_bytes());
-    row.cells()
 }
 
 /// Where a table has what.
@@ -223,214 +236,5 @@ impl Columns {
             extra: self.extra.iter().map(|&at| cell(at).to_owned()).collect(),
             ..Listing::default()
         })
-    }
-}
-
-/// A row as it is put together from lines: RFC 4180, and what spreadsheets make of it.
-struct Row {
-    delimiter: Option<u8>,
-    cells: Vec<Vec<u8>>,
-    state: Cell,
-}
-
-/// Where in a cell a row is.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Cell {
-    Start,
-    Bare,
-    Quoted,
-    /// After a quote in a quoted cell: its end, or half of a doubled one.
-    Quote,
-}
-
-impl Row {
-    fn new(delimiter: Option<u8>) -> Self {
-        Self {
-            delimiter,
-            cells: vec![Vec::new()],
-            state: Cell::Start,
-        }
-    }
-
-    /// Takes a line. The row ends with it, unless a quoted cell does not.
-    fn push(&mut self, line: &[u8]) {
-        for &byte in line {
-            let cell = self.cells.last_mut().expect("a row starts with a cell");
-            match (self.state, byte) {
-                (Cell::Start, b'"') => self.state = Cell::Quoted,
-                (Cell::Quoted, b'"') => self.state = Cell::Quote,
-                (Cell::Quote, b'"') => {
-                    cell.push(b'"');
-                    self.state = Cell::Quoted;
-                }
-                (Cell::Quoted, _) => cell.push(byte),
-                (Cell::Start | Cell::Bare | Cell::Quote, _) if Some(byte) == self.delimiter => {
-                    self.cells.push(Vec::new());
-                    self.state = Cell::Start;
-                }
-                (Cell::Start | Cell::Bare | Cell::Quote, _) => {
-                    cell.push(byte);
-                    self.state = Cell::Bare;
-                }
-            }
-        }
-        if self.state == Cell::Quoted {
-            self.cells
-                .last_mut()
-                .expect("a row starts with a cell")
-                .push(b'\n');
-        }
-    }
-
-    fn is_open(&self) -> bool {
-        self.state == Cell::Quoted
-    }
-
-    fn cells(self) -> Vec<String> {
-        self.cells
-            .iter()
-            .map(|cell| String::from_utf8_lossy(cell).into_owned())
-            .collect()
-    }
-}
-
-/// What stands in a table.
-enum Record {
-    Cells(u64, Vec<String>),
-    /// From this line on, longer than any row.
-    TooLong(u64),
-    /// A quote is opened in this line and never closed.
-    Unclosed(u64),
-}
-
-/// The rows of a table.
-struct Records<R> {
-    lines: Lines<R>,
-    /// Lines to be read once more: an unclosed quote had taken them in.
-    again: VecDeque<Line>,
-    delimiter: Option<u8>,
-}
-
-impl<R: BufRead> Records<R> {
-    const fn new(lines: Lines<R>) -> Self {
-        Self {
-            lines,
-            again: VecDeque::new(),
-            delimiter: None,
-        }
-    }
-
-    fn line(&mut self) -> io::Result<Option<Line>> {
-        match self.again.pop_front() {
-            Some(line) => Ok(Some(line)),
-            None => self.lines.line(),
-        }
-    }
-
-    /// The first row, after which the delimiter is known.
-    fn header(&mut self) -> io::Result<Option<(u64, Vec<String>)>> {
-        let mut said = None;
-        while let Some(line) = self.line()? {
-            if let Some(text) = line.text() {
-                if is_preface(&text) || text.trim().is_empty() {
-                    said = text
-                        .strip_prefix("sep=")
-                        .and_then(|it| it.bytes().next())
-                        .or(said);
-                    continue;
-                }
-                self.delimiter = said.or_else(|| delimiter(&text));
-                self.again.push_front(line);
-            }
-            return Ok(match self.record()? {
-                Some(Record::Cells(line, cells)) => Some((line, cells)),
-                Some(Record::TooLong(line) | Record::Unclosed(line)) => Some((line, Vec::new())),
-                None => None,
-            });
-        }
-        Ok(None)
-    }
-
-    /// The next row that is not blank; `None` at the end.
-    fn record(&mut self) -> io::Result<Option<Record>> {
-        loop {
-            let Some(first) = self.line()? else {
-                return Ok(None);
-            };
-            let number = first.number;
-            let mut row = Row::new(self.delimiter);
-            match &first.bytes {
-                Some(bytes) => row.push(bytes),
-                None => return Ok(Some(Record::TooLong(number))),
-            }
-            if row.is_open() && !self.complete(&mut row)? {
-                return Ok(Some(Record::Unclosed(number)));
-            }
-            let cells = row.cells();
-            if cells.iter().any(|cell| !cell.trim().is_empty()) {
-                return Ok(Some(Record::Cells(number, cells)));
-            }
-        }
-    }
-
-    /// Takes in the lines over which a quoted cell goes on. Where it does not end, they are put back:
-    /// one forgotten quote costs one row.
-    fn complete(&mut self, row: &mut Row) -> io::Result<bool> {
-        let mut taken = VecDeque::new();
-        let mut size = 0;
-        while size <= LONGEST
-            && let Some(line) = self.line()?
-        {
-            let bytes = line.bytes.as_deref();
-            size = bytes.map_or(usize::MAX, |bytes| size + bytes.len() + 1);
-            row.push(bytes.unwrap_or_default());
-            taken.push_back(line);
-            if !row.is_open() && size <= LONGEST {
-                return Ok(true);
-            }
-        }
-        taken.append(&mut self.again);
-        self.again = taken;
-        Ok(false)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    proptest::proptest! {
-        #[test]
-        fn rows_are_those_of_the_csv_crate(
-            cells in proptest::collection::vec(
-                proptest::collection::vec("[a\", \n;]{0,6}", 1..4), 1..5)
-        ) {
-            let mut writer = csv::WriterBuilder::new().flexible(true).from_writer(Vec::new());
-            for row in &cells {
-                writer.write_record(row).unwrap();
-            }
-            let text = writer.into_inner().unwrap();
-            let mut records = Records::new(Input::open(text.as_slice()).unwrap().lines());
-            records.delimiter = Some(b',');
-            let mut got = Vec::new();
-            while let Some(Record::Cells(_, row)) = records.record().unwrap() {
-                got.push(row);
-            }
-            let blank = |row: &Vec<String>| row.iter().all(|cell| cell.trim().is_empty());
-            let want: Vec<_> = cells.into_iter().filter(|row| !blank(row)).collect();
-            proptest::prop_assert_eq!(got, want);
-        }
-
-        #[test]
-        fn any_text_comes_to_an_end(text in "[a\",\n]{0,80}") {
-            let lines = text.lines().filter(|line| !line.replace([',', '"'], "").is_empty()).count();
-            let mut records = Records::new(Input::open(text.as_bytes()).unwrap().lines());
-            records.delimiter = Some(b',');
-            let mut count = 0;
-            while records.record().unwrap().is_some() {
-                count += 1;
-            }
-            proptest::prop_assert!(count <= lines.max(text.lines().count()));
-        }
     }
 }
