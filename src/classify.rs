@@ -20,12 +20,17 @@ use crate::envelope::{self, Said};
 use crate::exchange::{Answer, BodyEnd, Exchange, Leg};
 use crate::finding::{Check, Finding};
 use crate::mcp::INITIALIZE_ID;
-use crate::outcome::{BodyKind, DeadEnd, Detail, Era, Hint, Session, Transport, Unmeasured, Unprobeable, Verdict, verdict};
+use crate::outcome::{
+    BodyKind, DeadEnd, Detail, Era, Hint, Session, Transport, Unmeasured, Unprobeable, Verdict,
+    verdict,
+};
 
 use heard::Heard;
 pub use heard::is_answer;
 use ladder::judge;
-use later::{hear_discover, hear_redirect_target, note_connection, note_stream, note_transport, session};
+use later::{
+    hear_discover, hear_redirect_target, note_connection, note_stream, note_transport, session,
+};
 use older::stream_reading;
 
 /// What one attempt at an endpoint tells.

@@ -31,12 +31,27 @@ pub struct Decoder(Box<dyn Stage>);
 
 /// Every coding that is registered (IANA HTTP Content Coding Registry). Servers also write `utf-8` or `binary`
 /// there, which change no byte.
-const REGISTERED: [&str; 10] = ["aes128gcm", "br", "compress", "dcb", "dcz", "deflate", "exi", "gzip", "pack200-gzip", "zstd"];
+const REGISTERED: [&str; 10] = [
+    "aes128gcm",
+    "br",
+    "compress",
+    "dcb",
+    "dcz",
+    "deflate",
+    "exi",
+    "gzip",
+    "pack200-gzip",
+    "zstd",
+];
 
 /// The codings that a Content-Encoding names, in the order they were applied.
 fn codings(value: &str) -> impl DoubleEndedIterator<Item = String> {
-    let names = value.split(',').map(|coding| coding.trim().to_ascii_lowercase());
-    names.map(|name| name.strip_prefix("x-").map(str::to_owned).unwrap_or(name)).filter(|name| REGISTERED.contains(&name.as_str()))
+    let names = value
+        .split(',')
+        .map(|coding| coding.trim().to_ascii_lowercase());
+    names
+        .map(|name| name.strip_prefix("x-").map(str::to_owned).unwrap_or(name))
+        .filter(|name| REGISTERED.contains(&name.as_str()))
 }
 
 impl std::fmt::Debug for Decoder {
@@ -258,7 +273,13 @@ mod tests {
             }
         );
         for label in ["identity", "utf-8", "none", ""] {
-            assert_eq!(decode(label, b"hello", true), Decoded { bytes: b"hello".into(), flaw: None });
+            assert_eq!(
+                decode(label, b"hello", true),
+                Decoded {
+                    bytes: b"hello".into(),
+                    flaw: None
+                }
+            );
         }
         assert_eq!(decode("X-GZIP", &gzip(b"hello"), true).bytes, b"hello");
         assert_eq!(

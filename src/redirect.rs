@@ -25,17 +25,29 @@ pub enum Step {
 /// Reads the last of a chain of exchanges, first to last.
 #[must_use]
 pub fn step(chain: &[&Exchange]) -> Step {
-    let Some((last, before)) = chain.split_last() else { return Step::Here };
-    let Some(answer) = last.answer() else { return Step::Here };
+    let Some((last, before)) = chain.split_last() else {
+        return Step::Here;
+    };
+    let Some(answer) = last.answer() else {
+        return Step::Here;
+    };
     let status = answer.status;
     if !matches!(status, 301 | 302 | 303 | 307 | 308) {
         return Step::Here;
     }
-    let Some(location) = answer.header("location").map(str::trim).filter(|it| !it.is_empty()) else {
+    let Some(location) = answer
+        .header("location")
+        .map(str::trim)
+        .filter(|it| !it.is_empty())
+    else {
         return Step::Nowhere(DeadEnd::NoLocation);
     };
-    let Ok(here) = Url::parse(&last.request.url) else { return Step::Nowhere(DeadEnd::BadLocation) };
-    let Ok(mut target) = here.join(location) else { return Step::Nowhere(DeadEnd::BadLocation) };
+    let Ok(here) = Url::parse(&last.request.url) else {
+        return Step::Nowhere(DeadEnd::BadLocation);
+    };
+    let Ok(mut target) = here.join(location) else {
+        return Step::Nowhere(DeadEnd::BadLocation);
+    };
     target.set_fragment(None);
     if !matches!(target.scheme(), "http" | "https") || target.host().is_none() {
         return Step::Nowhere(DeadEnd::BadLocation);
@@ -47,7 +59,11 @@ pub fn step(chain: &[&Exchange]) -> Step {
     if !matches!(status, 307 | 308) || turn == Some(Turn::Downgrade) {
         return Step::Points(target, turn);
     }
-    if target == here || before.iter().any(|exchange| exchange.request.url == target.as_str()) {
+    if target == here
+        || before
+            .iter()
+            .any(|exchange| exchange.request.url == target.as_str())
+    {
         return Step::Nowhere(DeadEnd::Loop);
     }
     if before.len() >= HOPS {
@@ -71,11 +87,23 @@ fn leads_inside(here: &Url, target: &Url) -> bool {
 fn turn(here: &Url, target: &Url) -> Option<Turn> {
     match (here.scheme(), target.scheme()) {
         ("https", "http") => return Some(Turn::Downgrade),
-        ("http", "https") if here.host_str() == target.host_str() && here.path() == target.path() => return Some(Turn::HttpsUpgrade),
+        ("http", "https")
+            if here.host_str() == target.host_str() && here.path() == target.path() =>
+        {
+            return Some(Turn::HttpsUpgrade);
+        }
         _ => {}
     }
     // By its path and host, which are an address, not prose.
-    const LOGIN: [&str; 9] = ["login", "signin", "sign-in", "sign_in", "auth", "sso", "oauth", "oauth2", "accounts"];
-    let words = target.path().split(['/', '.']).chain(target.host_str().unwrap_or_default().split('.'));
-    words.map(str::to_ascii_lowercase).any(|word| LOGIN.contains(&word.as_str())).then_some(Turn::Login)
+    const LOGIN: [&str; 9] = [
+        "login", "signin", "sign-in", "sign_in", "auth", "sso", "oauth", "oauth2", "accounts",
+    ];
+    let words = target
+        .path()
+        .split(['/', '.'])
+        .chain(target.host_str().unwrap_or_default().split('.'));
+    words
+        .map(str::to_ascii_lowercase)
+        .any(|word| LOGIN.contains(&word.as_str()))
+        .then_some(Turn::Login)
 }

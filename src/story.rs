@@ -19,7 +19,13 @@ const VALUE_SHOWN: usize = 160;
 pub fn story(row: &Row, exchanges: &[Exchange], findings: &[Finding]) -> String {
     let mut out = String::new();
     for (number, exchange) in exchanges.iter().enumerate() {
-        let _ = writeln!(out, "{}. {} (attempt {})", number + 1, exchange.leg.about(), exchange.attempt + 1);
+        let _ = writeln!(
+            out,
+            "{}. {} (attempt {})",
+            number + 1,
+            exchange.leg.about(),
+            exchange.attempt + 1
+        );
         sent(&mut out, &exchange.request);
         match &exchange.reply {
             Reply::Answer(answer) => came(&mut out, answer),
@@ -34,25 +40,54 @@ pub fn story(row: &Row, exchanges: &[Exchange], findings: &[Finding]) -> String 
             ("first byte", exchange.timing.first_byte_ms),
             ("total", exchange.timing.total_ms),
         ];
-        let timing: Vec<String> = timing.iter().filter_map(|(name, ms)| ms.map(|ms| format!("{name} {ms:.1} ms"))).collect();
-        let peer = exchange.connection.peer.map(|peer| format!(" from {peer}")).unwrap_or_default();
+        let timing: Vec<String> = timing
+            .iter()
+            .filter_map(|(name, ms)| ms.map(|ms| format!("{name} {ms:.1} ms")))
+            .collect();
+        let peer = exchange
+            .connection
+            .peer
+            .map(|peer| format!(" from {peer}"))
+            .unwrap_or_default();
         let _ = writeln!(out, "   {}{peer}\n", timing.join(", "));
     }
-    let _ = writeln!(out, "{}", inert(row.endpoint.as_deref().unwrap_or(&row.url)));
-    let _ = writeln!(out, "outcome   {} ({}): {}", row.outcome, inert(&row.detail), row.outcome.about());
+    let _ = writeln!(
+        out,
+        "{}",
+        inert(row.endpoint.as_deref().unwrap_or(&row.url))
+    );
+    let _ = writeln!(
+        out,
+        "outcome   {} ({}): {}",
+        row.outcome,
+        inert(&row.detail),
+        row.outcome.about()
+    );
     let _ = writeln!(out, "verdict   {}: {}", row.verdict, row.verdict.about());
     if let Some(hint) = row.hint {
         let _ = writeln!(out, "hint      {hint}: {}", hint.about());
     }
     let _ = writeln!(out, "era       {}: {}", row.era, row.era.about());
-    for (name, value) in [("version", &row.protocol_version), ("server", &row.server_name)] {
+    for (name, value) in [
+        ("version", &row.protocol_version),
+        ("server", &row.server_name),
+    ] {
         if let Some(value) = value {
             let _ = writeln!(out, "{name:<9} {}", inert(value));
         }
     }
     for finding in findings {
-        let about = finding.about.as_deref().map(|about| format!(" [{}]", inert(about))).unwrap_or_default();
-        let _ = writeln!(out, "finding   {}{about}: {}", finding.check, Check::about(finding.check));
+        let about = finding
+            .about
+            .as_deref()
+            .map(|about| format!(" [{}]", inert(about)))
+            .unwrap_or_default();
+        let _ = writeln!(
+            out,
+            "finding   {}{about}: {}",
+            finding.check,
+            Check::about(finding.check)
+        );
     }
     if let Some(exchange) = exchanges.first() {
         let _ = writeln!(out, "\n{}", curl(&exchange.request));
@@ -65,10 +100,14 @@ pub fn story(row: &Row, exchanges: &[Exchange], findings: &[Finding]) -> String 
 pub fn words(fault: Fault) -> String {
     match fault {
         Fault::Dns(it) => it.about().to_owned(),
-        Fault::PrivateAddress(address) => format!("{address} is not a public address; --allow-net opens a range"),
+        Fault::PrivateAddress(address) => {
+            format!("{address} is not a public address; --allow-net opens a range")
+        }
         Fault::Connect(it) => it.about().to_owned(),
         Fault::Tls(it) => it.about().to_owned(),
-        Fault::Deadline(stage) => format!("The deadline passed while we waited for: {}", stage.about()),
+        Fault::Deadline(stage) => {
+            format!("The deadline passed while we waited for: {}", stage.about())
+        }
         Fault::Dropped(it) => it.about().to_owned(),
         Fault::Local(it) => it.about().to_owned(),
     }
@@ -107,7 +146,10 @@ fn came(out: &mut String, answer: &Answer) {
     for (name, value) in &answer.headers {
         let _ = writeln!(out, "   < {name}: {}", cut(&inert(value), VALUE_SHOWN));
     }
-    let label = answer.all("content-encoding").collect::<Vec<_>>().join(", ");
+    let label = answer
+        .all("content-encoding")
+        .collect::<Vec<_>>()
+        .join(", ");
     let body = coding::decode(&label, &answer.body.0, false).bytes;
     let text = String::from_utf8_lossy(&body);
     for line in cut(text.trim_end(), BODY_SHOWN).lines() {

@@ -285,8 +285,14 @@ impl Secrets {
     #[must_use]
     pub fn of(url: &Url) -> Self {
         let pairs = url.query().into_iter().flat_map(|query| query.split('&'));
-        let pairs = pairs.filter_map(|pair| pair.split_once('=')).filter(|(_, value)| !value.is_empty());
-        Self { pairs: pairs.map(|(key, value)| (key.to_owned(), value.to_owned())).collect() }
+        let pairs = pairs
+            .filter_map(|pair| pair.split_once('='))
+            .filter(|(_, value)| !value.is_empty());
+        Self {
+            pairs: pairs
+                .map(|(key, value)| (key.to_owned(), value.to_owned()))
+                .collect(),
+        }
     }
 
     /// Whether there is nothing to hide.
@@ -589,8 +595,14 @@ mod tests {
     fn a_secret_is_hidden_wherever_it_comes_back_and_can_be_restored() {
         let secrets = Secrets::of(&Url::parse("https://a.example/mcp?key=s3cret&n=1").unwrap());
         let hidden = secrets.hide("go to https://a.example/mcp/?key=s3cret&n=1, s3cret");
-        assert_eq!(hidden, "go to https://a.example/mcp/?key=REDACTED&n=REDACTED, REDACTED");
-        assert_eq!(secrets.restore("https://a.example/mcp/?key=REDACTED&n=REDACTED"), "https://a.example/mcp/?key=s3cret&n=1");
+        assert_eq!(
+            hidden,
+            "go to https://a.example/mcp/?key=REDACTED&n=REDACTED, REDACTED"
+        );
+        assert_eq!(
+            secrets.restore("https://a.example/mcp/?key=REDACTED&n=REDACTED"),
+            "https://a.example/mcp/?key=s3cret&n=1"
+        );
     }
 
     #[test]

@@ -4,11 +4,15 @@ use serde_json::Value;
 
 use crate::body::{self, Body, Content, Stream};
 use crate::envelope::{self, Said};
-use crate::exchange::{Answer, BodyEnd, ConnectFault, Drop, Exchange, Fault, LocalFault, Reply, Stage};
+use crate::exchange::{
+    Answer, BodyEnd, ConnectFault, Drop, Exchange, Fault, LocalFault, Reply, Stage,
+};
 use crate::finding::Check;
 use crate::hint;
 use crate::mcp::INITIALIZE_ID;
-use crate::outcome::{BodyKind, Detail, Framing, Hint, NotJson, Turn, Unmeasured, Unprobeable, Violation};
+use crate::outcome::{
+    BodyKind, Detail, Framing, Hint, NotJson, Turn, Unmeasured, Unprobeable, Violation,
+};
 use crate::redirect::{self, Step};
 
 use super::Reading;
@@ -82,7 +86,12 @@ pub(super) fn fault_detail(fault: Fault) -> Detail {
 }
 
 /// Rung 4 and below: the body, then the status.
-pub(super) fn read_body(asked_version: &str, mut reading: Reading, answer: &Answer, body: &Body) -> Reading {
+pub(super) fn read_body(
+    asked_version: &str,
+    mut reading: Reading,
+    answer: &Answer,
+    body: &Body,
+) -> Reading {
     let status = answer.status;
     let is_2xx = (200..300).contains(&status);
     let broken = match answer.end {
@@ -160,6 +169,9 @@ pub(super) fn by_status(mut reading: Reading, status: u16, body: &Body) -> Readi
         }
         (500.., Some(Hint::DeploymentGone | Hint::BotChallenge)) => words,
         (530, _) => Some(Hint::DeploymentGone),
+        // An error that knows what it wants does not pass by itself.
+        (500.., Some(Hint::AuthLike | Hint::PaymentLike)) => words,
+        (500.., Some(Hint::Session)) => None,
         (500.., _) => Some(Hint::Transient),
         (_, Some(Hint::Transient)) => None,
         (_, Some(Hint::Session)) if !matches!(status, 400 | 404 | 409) => None,
@@ -189,7 +201,12 @@ pub(super) fn missing_version_header(text: &str) -> bool {
 }
 
 /// A body that is one JSON value.
-pub(super) fn read_json(asked_version: &str, mut reading: Reading, answer: &Answer, value: &Value) -> Reading {
+pub(super) fn read_json(
+    asked_version: &str,
+    mut reading: Reading,
+    answer: &Answer,
+    value: &Value,
+) -> Reading {
     let said = envelope::said(value, INITIALIZE_ID);
     match said {
         Said::Error { .. } | Said::Result { .. } => {
@@ -215,7 +232,12 @@ pub(super) fn read_json(asked_version: &str, mut reading: Reading, answer: &Answ
 }
 
 /// JSON that is no JSON-RPC response.
-pub(super) fn foreign(mut reading: Reading, status: u16, value: &Value, said: &Said<'_>) -> Reading {
+pub(super) fn foreign(
+    mut reading: Reading,
+    status: u16,
+    value: &Value,
+    said: &Said<'_>,
+) -> Reading {
     let text = value.to_string();
     match value {
         Value::Array(items) if matches!(items.as_slice(), [only] if matches!(envelope::said(only, INITIALIZE_ID), Said::Result { .. } | Said::Error { .. })) =>

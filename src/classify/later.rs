@@ -9,9 +9,9 @@ use crate::finding::Check;
 use crate::mcp::{self, DISCOVER_ID};
 use crate::outcome::{BodyKind, Detail, Era, Hint, Session, Transport};
 
-use super::{Reading, legs};
 use super::heard::is_answer;
 use super::ladder::judge;
+use super::{Reading, legs};
 
 /// More than this to the first byte is slow, milliseconds.
 const SLOW_FIRST_BYTE_MS: f64 = 3000.0;
@@ -90,7 +90,11 @@ pub(super) fn answer_value(answer: &Answer) -> Option<Value> {
     }
 }
 
-pub(super) fn hear_redirect_target(reading: &mut Reading, asked_version: &str, exchanges: &[Exchange]) {
+pub(super) fn hear_redirect_target(
+    reading: &mut Reading,
+    asked_version: &str,
+    exchanges: &[Exchange],
+) {
     let Some(target) = legs(exchanges, Leg::RedirectTarget).last() else {
         return;
     };

@@ -5,12 +5,12 @@ use url::Url;
 use crate::body::{self, Content, Stream};
 use crate::exchange::{Answer, BodyEnd, Drop, Exchange, Fault, Leg, Reply, Stage};
 use crate::mcp;
-use crate::outcome::{BodyKind, Detail, Framing, Transport, Violation, Outcome};
+use crate::outcome::{BodyKind, Detail, Framing, Outcome, Transport, Violation};
 
-use super::{Reading, has_envelope, legs, position};
 use super::heard::Heard;
 use super::ladder::{fault_detail, judge};
 use super::message::message;
+use super::{Reading, has_envelope, legs, position};
 
 /// The reading of the HTTP+SSE transport of 2024-11-05, where a GET was answered with a stream
 /// that is one, or with something that ends the matter. `transport` is set where it is a stream.
@@ -29,9 +29,13 @@ pub(super) fn stream_reading(asked_version: &str, exchanges: &[Exchange]) -> Opt
     let Some(opened) = opened_stream(answer) else {
         let reading = judge(asked_version, stream, &[]);
         // A POST that is not allowed and a GET that wants a key: this transport, behind a gate.
-        let posted = legs(exchanges, Leg::Initialize).last().and_then(Exchange::answer);
-        let is_gate = matches!(reading.detail.outcome(), Outcome::AuthRequired | Outcome::PaymentRequired | Outcome::Forbidden)
-            && posted.is_some_and(|answer| answer.status == 405);
+        let posted = legs(exchanges, Leg::Initialize)
+            .last()
+            .and_then(Exchange::answer);
+        let is_gate = matches!(
+            reading.detail.outcome(),
+            Outcome::AuthRequired | Outcome::PaymentRequired | Outcome::Forbidden
+        ) && posted.is_some_and(|answer| answer.status == 405);
         return Some(Reading {
             decided_by: position(exchanges, stream),
             transport: is_gate.then_some(Transport::HttpSse),

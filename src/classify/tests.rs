@@ -1,8 +1,8 @@
 use super::*;
+use crate::exchange::{Body as Bytes, DnsFault, Request, TlsFault};
 use crate::exchange::{ConnectFault, Drop, Fault, LocalFault, Reply, Stage};
 use crate::mcp::{self, DISCOVER_ID};
 use crate::outcome::{Challenge, Framing};
-use crate::exchange::{Body as Bytes, DnsFault, Request, TlsFault};
 use proptest::prelude::*;
 
 /// An exchange of the first attempt that carried `leg` and was answered so.
@@ -371,8 +371,17 @@ fn a_405_to_a_post_is_right_on_an_endpoint_of_the_older_transport() {
 #[test]
 fn a_stream_that_wants_a_key_is_a_gate() {
     let posted = exchange(Leg::Initialize, 405, &[], b"", BodyEnd::Complete);
-    let gated = exchange(Leg::SseStream, 401, &[("www-authenticate", "Bearer")], b"", BodyEnd::Complete);
-    assert_eq!(ask(&[posted, gated]).detail, Detail::Challenge(Challenge::Bearer));
+    let gated = exchange(
+        Leg::SseStream,
+        401,
+        &[("www-authenticate", "Bearer")],
+        b"",
+        BodyEnd::Complete,
+    );
+    assert_eq!(
+        ask(&[posted, gated]).detail,
+        Detail::Challenge(Challenge::Bearer)
+    );
     let missing = exchange(Leg::Initialize, 404, &[], b"", BodyEnd::Complete);
     let gated = exchange(Leg::SseStream, 401, &[], b"", BodyEnd::Complete);
     assert_eq!(ask(&[missing, gated]).detail, Detail::Status(404));

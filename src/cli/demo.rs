@@ -10,8 +10,8 @@ use jiff::Timestamp;
 use crate::manifest::{ListFile, Manifest};
 use crate::scan::{self, Run, Stop};
 use crate::store::RunDir;
-use crate::world::{self, World};
 use crate::world::mix::Mix;
+use crate::world::{self, World};
 
 use super::options::{Asking, Span};
 use super::report::{Shape, write_sample};
@@ -33,11 +33,18 @@ pub(super) struct Demo {
 impl Demo {
     pub(super) fn run(self) -> Result<Exit> {
         let started_at = Timestamp::now();
-        let out = self.out.clone().unwrap_or_else(|| PathBuf::from(format!("reports/{}-demo", started_at.strftime("%Y%m%dT%H%M%SZ"))));
+        let out = self.out.clone().unwrap_or_else(|| {
+            PathBuf::from(format!(
+                "reports/{}-demo",
+                started_at.strftime("%Y%m%dT%H%M%SZ")
+            ))
+        });
         let dir = RunDir::create(&out)?;
         let stop = Stop::default();
         super::runtime()?.block_on(async {
-            let world = World::demo(&Mix::embedded()).await.context("cannot serve the demo's world")?;
+            let world = World::demo(&Mix::embedded())
+                .await
+                .context("cannot serve the demo's world")?;
             let interrupts = tokio::spawn(super::scan::heed_interrupts(stop.clone()));
             let scanned = scan::run(run(dir, &world, started_at)?, stop.clone(), true).await;
             interrupts.abort();
@@ -48,7 +55,11 @@ impl Demo {
             write_sample(&RunDir::open(&out)?, sample)?;
         }
         say(&format!("the run is in {}", out.display()));
-        Ok(if stop.soft.is_cancelled() { Exit::Interrupted } else { Exit::Done })
+        Ok(if stop.soft.is_cancelled() {
+            Exit::Interrupted
+        } else {
+            Exit::Done
+        })
     }
 }
 
@@ -65,7 +76,13 @@ fn run(dir: RunDir, world: &World, started_at: Timestamp) -> Result<Run> {
         ..Asking::default()
     };
     let command = vec![env!("CARGO_PKG_NAME").to_owned(), "demo".to_owned()];
-    let list = ListFile { path: "demo".into(), format: "demo".into(), sha256: String::new(), rows: world.targets().len() as u64, extra_columns: Vec::new() };
+    let list = ListFile {
+        path: "demo".into(),
+        format: "demo".into(),
+        sha256: String::new(),
+        rows: world.targets().len() as u64,
+        extra_columns: Vec::new(),
+    };
     let manifest = Manifest {
         vantage: Some("loopback".to_owned()),
         lists: vec![list],

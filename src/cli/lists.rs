@@ -49,52 +49,85 @@ fn freeze_one(
     } else {
         Box::new(File::open(path).with_context(|| format!("cannot read {name}"))?)
     };
-    let mut hashing = Hashing { inner: bytes, hash: Sha256::new() };
+    let mut hashing = Hashing {
+        inner: bytes,
+        hash: Sha256::new(),
+    };
     let mut rows = 0;
     let mut bad = 0;
     let mut failed = None;
-    let source = Source { name: &name, number, format };
-    let contents = source.read(BufReader::with_capacity(256 << 10, &mut hashing), &mut |item| {
-        if failed.is_some() {
-            return;
-        }
-        rows += 1;
-        let listed = match item {
-            Item::Listing(listing) => {
-                let refused = (listing.status == Some(Status::Deleted)).then(|| (Unprobeable::Deleted, String::new()));
-                Listed {
-                    list: number,
-                    line: listing.line,
-                    name: listing.name,
-                    url: listing.url,
-                    filled: listing.filled,
-                    transport: listing.transport,
-                    auth: listing.declared_auth.map(|it| it.name().to_owned()),
-                    refused,
-                    extra: listing.extra,
-                }
+    let source = Source {
+        name: &name,
+        number,
+        format,
+    };
+    let contents = source.read(
+        BufReader::with_capacity(256 << 10, &mut hashing),
+        &mut |item| {
+            if failed.is_some() {
+                return;
             }
-            Item::Bad(row) => {
-                bad += 1;
-                if bad <= COMPLAINTS {
-                    complain(&format!("{name}, {}", row.why));
+            rows += 1;
+            let listed = match item {
+                Item::Listing(listing) => {
+                    let refused = (listing.status == Some(Status::Deleted))
+                        .then(|| (Unprobeable::Deleted, String::new()));
+                    Listed {
+                        list: number,
+                        line: listing.line,
+                        name: listing.name,
+                        url: listing.url,
+                        filled: listing.filled,
+                        transport: listing.transport,
+                        auth: listing.declared_auth.map(|it| it.name().to_owned()),
+                        refused,
+                        extra: listing.extra,
+                    }
                 }
-                Listed { list: number, line: row.line, refused: Some((Unprobeable::BadRow, row.why)), ..Listed::default() }
-            }
-        };
-        failed = each(freezer.freeze(listed)).err();
-    });
+                Item::Bad(row) => {
+                    bad += 1;
+                    if bad <= COMPLAINTS {
+                        complain(&format!("{name}, {}", row.why));
+                    }
+                    Listed {
+                        list: number,
+                        line: row.line,
+                        refused: Some((Unprobeable::BadRow, row.why)),
+                        ..Listed::default()
+                    }
+                }
+            };
+            failed = each(freezer.freeze(listed)).err();
+        },
+    );
     if let Some(error) = failed {
         return Err(error);
     }
-    let Contents { format, extra_columns, .. } = contents?;
+    let Contents {
+        format,
+        extra_columns,
+        ..
+    } = contents?;
     if bad > COMPLAINTS {
-        complain(&format!("{name}: {} more rows cannot be read", bad - COMPLAINTS));
+        complain(&format!(
+            "{name}: {} more rows cannot be read",
+            bad - COMPLAINTS
+        ));
     }
     // What the reader left unread belongs to the file all the same.
     io::copy(&mut hashing, &mut io::sink()).with_context(|| format!("cannot read {name}"))?;
-    let sha256 = hashing.hash.finalize().iter().fold(String::new(), |hex, byte| format!("{hex}{byte:02x}"));
-    Ok(ListFile { path: name, format: format.name().to_owned(), sha256, rows, extra_columns })
+    let sha256 = hashing
+        .hash
+        .finalize()
+        .iter()
+        .fold(String::new(), |hex, byte| format!("{hex}{byte:02x}"));
+    Ok(ListFile {
+        path: name,
+        format: format.name().to_owned(),
+        sha256,
+        rows,
+        extra_columns,
+    })
 }
 
 fn complain(text: &str) {

@@ -53,7 +53,12 @@ pub(super) struct Asking {
     #[arg(long, env = "MCP_CENSUS_CA_CERT", value_name = "FILE")]
     pub(super) ca_cert: Vec<PathBuf>,
     /// Opens an address range that is not public to probing; nothing else does
-    #[arg(long, env = "MCP_CENSUS_ALLOW_NET", value_name = "CIDR", value_delimiter = ',')]
+    #[arg(
+        long,
+        env = "MCP_CENSUS_ALLOW_NET",
+        value_name = "CIDR",
+        value_delimiter = ','
+    )]
     pub(super) allow_net: Vec<IpNet>,
     /// Protocol version that `initialize` asks for
     #[arg(long, env = "MCP_CENSUS_PROTOCOL_VERSION", value_name = "DATE", default_value = mcp::ASKED_VERSION)]
@@ -90,19 +95,30 @@ impl Asking {
     /// Who asks.
     #[must_use]
     pub(super) fn identity(&self) -> Identity {
-        Identity { contact: self.contact.clone() }
+        Identity {
+            contact: self.contact.clone(),
+        }
     }
 
     /// What holds for every inquiry.
     #[must_use]
     pub(super) fn terms(&self) -> Terms {
-        Terms { identity: self.identity(), version: self.protocol_version.clone(), confirm: self.confirm }
+        Terms {
+            identity: self.identity(),
+            version: self.protocol_version.clone(),
+            confirm: self.confirm,
+        }
     }
 
     /// How hard to push.
     #[must_use]
     pub(super) fn pace(&self) -> Pace {
-        Pace { width: self.width.max(1), depth: self.depth.max(1), gap: self.gap.0, rate: NonZeroU32::new(self.rate) }
+        Pace {
+            width: self.width.max(1),
+            depth: self.depth.max(1),
+            gap: self.gap.0,
+            rate: NonZeroU32::new(self.rate),
+        }
     }
 
     /// For the manifest.
@@ -119,7 +135,11 @@ impl Asking {
             connect_timeout_ms: ms(self.connect_timeout.0),
             confirm: self.confirm,
             dns_server: self.dns_server.map(|it| it.to_string()),
-            ca_cert: self.ca_cert.iter().map(|it| it.display().to_string()).collect(),
+            ca_cert: self
+                .ca_cert
+                .iter()
+                .map(|it| it.display().to_string())
+                .collect(),
             allow_net: self.allow_net.iter().map(ToString::to_string).collect(),
         }
     }
@@ -152,9 +172,16 @@ impl Asking {
             connect_timeout: Span(Duration::from_millis(connect_timeout_ms)),
             confirm,
             contact,
-            dns_server: dns_server.map(|it| it.parse()).transpose().context("the manifest's dns_server is no address")?,
+            dns_server: dns_server
+                .map(|it| it.parse())
+                .transpose()
+                .context("the manifest's dns_server is no address")?,
             ca_cert: ca_cert.into_iter().map(PathBuf::from).collect(),
-            allow_net: allow_net.iter().map(|it| it.parse()).collect::<Result<_, _>>().context("the manifest's allow_net is no range")?,
+            allow_net: allow_net
+                .iter()
+                .map(|it| it.parse())
+                .collect::<Result<_, _>>()
+                .context("the manifest's allow_net is no range")?,
             protocol_version,
         })
     }
@@ -164,9 +191,14 @@ impl Asking {
     /// # Errors
     /// When a certificate file cannot be read.
     pub(super) fn reach(&self) -> Result<Reach> {
-        let read = |path: &PathBuf| std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()));
+        let read = |path: &PathBuf| {
+            std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))
+        };
         Ok(Reach {
-            limits: Limits { connect: self.connect_timeout.0.min(self.timeout.0), total: self.timeout.0 },
+            limits: Limits {
+                connect: self.connect_timeout.0.min(self.timeout.0),
+                total: self.timeout.0,
+            },
             policy: Arc::new(self.policy()),
             dns_server: self.dns_server,
             extra_roots: self.ca_cert.iter().map(read).collect::<Result<_>>()?,
@@ -181,7 +213,11 @@ pub(super) struct Span(pub(super) Duration);
 impl fmt::Display for Span {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self(duration) = self;
-        if duration.subsec_millis() == 0 { write!(f, "{}s", duration.as_secs()) } else { write!(f, "{}ms", duration.as_millis()) }
+        if duration.subsec_millis() == 0 {
+            write!(f, "{}s", duration.as_secs())
+        } else {
+            write!(f, "{}ms", duration.as_millis())
+        }
     }
 }
 
@@ -190,10 +226,16 @@ impl FromStr for Span {
 
     fn from_str(text: &str) -> Result<Self, String> {
         if let Ok(seconds) = text.parse::<f64>() {
-            return Duration::try_from_secs_f64(seconds).map(Self).map_err(|error| error.to_string());
+            return Duration::try_from_secs_f64(seconds)
+                .map(Self)
+                .map_err(|error| error.to_string());
         }
-        let signed: jiff::SignedDuration = text.parse().map_err(|_| "write it as 500ms, 7s or 1m30s".to_owned())?;
-        Duration::try_from(signed).map(Self).map_err(|_| "it cannot be negative".to_owned())
+        let signed: jiff::SignedDuration = text
+            .parse()
+            .map_err(|_| "write it as 500ms, 7s or 1m30s".to_owned())?;
+        Duration::try_from(signed)
+            .map(Self)
+            .map_err(|_| "it cannot be negative".to_owned())
     }
 }
 
@@ -201,7 +243,10 @@ impl FromStr for Span {
 fn name_server(text: &str) -> Result<SocketAddr, String> {
     const DNS_PORT: u16 = 53;
     text.parse::<SocketAddr>()
-        .or_else(|_| text.parse::<std::net::IpAddr>().map(|address| SocketAddr::new(address, DNS_PORT)))
+        .or_else(|_| {
+            text.parse::<std::net::IpAddr>()
+                .map(|address| SocketAddr::new(address, DNS_PORT))
+        })
         .map_err(|_| "write it as 9.9.9.9 or 127.0.0.1:5300".to_owned())
 }
 
@@ -211,10 +256,26 @@ mod tests {
 
     #[test]
     fn durations_are_read_as_people_write_them() {
-        for (text, ms) in [("500ms", 500), ("7s", 7000), ("1m30s", 90_000), ("0", 0), ("0.5", 500)] {
+        for (text, ms) in [
+            ("500ms", 500),
+            ("7s", 7000),
+            ("1m30s", 90_000),
+            ("0", 0),
+            ("0.5", 500),
+        ] {
             assert_eq!(text.parse(), Ok(Span(Duration::from_millis(ms))), "{text}");
         }
-        assert!(["soon", "-3s", "-3"].iter().all(|text| text.parse::<Span>().is_err()));
-        assert_eq!((Span(Duration::from_millis(1500)).to_string(), Span(Duration::from_secs(15)).to_string()), ("1500ms".into(), "15s".into()));
+        assert!(
+            ["soon", "-3s", "-3"]
+                .iter()
+                .all(|text| text.parse::<Span>().is_err())
+        );
+        assert_eq!(
+            (
+                Span(Duration::from_millis(1500)).to_string(),
+                Span(Duration::from_secs(15)).to_string()
+            ),
+            ("1500ms".into(), "15s".into())
+        );
     }
 }

@@ -34,7 +34,8 @@ impl Shape {
     pub(super) fn show(&self, dir: &RunDir) -> Result<()> {
         let summary = write_tables(dir)?;
         let shown = match self.table {
-            Some(table) => report::one_table(&summary, table, self.format).with_context(|| format!("this run has no table {table}"))?,
+            Some(table) => report::one_table(&summary, table, self.format)
+                .with_context(|| format!("this run has no table {table}"))?,
             None => self.whole(&summary),
         };
         print(&shown)
@@ -55,7 +56,10 @@ fn format_named(name: &str) -> Result<Format, String> {
 }
 
 fn table_named(name: &str) -> Result<TableName, String> {
-    one_of(TableName::named(name), TableName::ALL.iter().map(|it| it.name()))
+    one_of(
+        TableName::named(name),
+        TableName::ALL.iter().map(|it| it.name()),
+    )
 }
 
 fn one_of<T>(found: Option<T>, names: impl Iterator<Item = &'static str>) -> Result<T, String> {
@@ -64,12 +68,18 @@ fn one_of<T>(found: Option<T>, names: impl Iterator<Item = &'static str>) -> Res
 
 /// The terminal's width, as the shell tells it.
 fn width() -> usize {
-    std::env::var("COLUMNS").ok().and_then(|it| it.parse().ok()).filter(|it| *it >= report::WIDTH).unwrap_or(report::WIDTH)
+    std::env::var("COLUMNS")
+        .ok()
+        .and_then(|it| it.parse().ok())
+        .filter(|it| *it >= report::WIDTH)
+        .unwrap_or(report::WIDTH)
 }
 
 fn is_coloured() -> bool {
     let set = |name: &str| std::env::var_os(name).is_some_and(|it| !it.is_empty());
-    std::io::stdout().is_terminal() && !set("NO_COLOR") && std::env::var("TERM").is_ok_and(|it| it != "dumb")
+    std::io::stdout().is_terminal()
+        && !set("NO_COLOR")
+        && std::env::var("TERM").is_ok_and(|it| it != "dumb")
 }
 
 /// Read a run's evidence again and write its tables; sends nothing.
@@ -122,7 +132,10 @@ pub(super) fn write_tables(dir: &RunDir) -> Result<Summary> {
     let summary = tally.summary(&facts);
     write_summary(dir.path(), &summary)?;
     if !manifest.complete {
-        say(&format!("{} is not complete: {unread} rows were not asked", dir.path().display()));
+        say(&format!(
+            "{} is not complete: {unread} rows were not asked",
+            dir.path().display()
+        ));
     }
     Ok(summary)
 }
@@ -146,7 +159,14 @@ pub(super) fn write_summary(folder: &std::path::Path, summary: &Summary) -> Resu
 fn write_findings(to: &mut csv::Writer<impl Write>, row: &Row) -> Result<()> {
     for finding in row.findings.split(';').filter(|it| !it.is_empty()) {
         let (check, detail) = finding.split_once(':').unwrap_or((finding, ""));
-        to.write_record([&inert(&row.name), &inert(&row.url), check, "note", "warn", &inert(detail)])?;
+        to.write_record([
+            &inert(&row.name),
+            &inert(&row.url),
+            check,
+            "note",
+            "warn",
+            &inert(detail),
+        ])?;
     }
     Ok(())
 }
@@ -193,12 +213,21 @@ impl InputColumns {
 
     fn header(&self) -> Vec<String> {
         let own = Row::COLUMNS.iter().map(|(name, _)| (*name).to_owned());
-        own.chain(self.names.iter().map(|name| inert(&format!("{INPUT_PREFIX}{name}")))).collect()
+        own.chain(
+            self.names
+                .iter()
+                .map(|name| inert(&format!("{INPUT_PREFIX}{name}"))),
+        )
+        .collect()
     }
 
     fn cells(&self, list: u32, extra: &[String]) -> Vec<String> {
         let mut cells = vec![String::new(); self.names.len()];
-        let places = self.places.get(list as usize).map(Vec::as_slice).unwrap_or_default();
+        let places = self
+            .places
+            .get(list as usize)
+            .map(Vec::as_slice)
+            .unwrap_or_default();
         for (place, value) in places.iter().zip(extra) {
             cells[*place] = inert(value);
         }

@@ -61,10 +61,21 @@ impl Scan {
         if self.self_check {
             super::gauntlet::self_check()?;
         }
-        let (dir, manifest, targets) = if self.resume { self.continued()? } else { self.fresh(Timestamp::now())? };
+        let (dir, manifest, targets) = if self.resume {
+            self.continued()?
+        } else {
+            self.fresh(Timestamp::now())?
+        };
         let path = dir.path().to_owned();
         let prober = Prober::new(self.asking.reach()?, self.asking.identity())?;
-        let run = Run { dir, manifest, targets, terms: self.asking.terms(), pace: self.asking.pace(), prober };
+        let run = Run {
+            dir,
+            manifest,
+            targets,
+            terms: self.asking.terms(),
+            pace: self.asking.pace(),
+            prober,
+        };
         let stop = Stop::default();
         super::runtime()?.block_on(async {
             let interrupts = tokio::spawn(heed_interrupts(stop.clone()));
@@ -75,14 +86,20 @@ impl Scan {
         self.shape.show(&RunDir::open(&path)?)?;
         say(&format!("the run is in {}", path.display()));
         if stop.soft.is_cancelled() {
-            say(&format!("interrupted; continue with: mcp-census scan --resume --out {}", path.display()));
+            say(&format!(
+                "interrupted; continue with: mcp-census scan --resume --out {}",
+                path.display()
+            ));
             return Ok(Exit::Interrupted);
         }
         Ok(Exit::Done)
     }
 
     fn fresh(&self, started_at: Timestamp) -> Result<(RunDir, Manifest, Vec<Target>)> {
-        let out = self.out.clone().unwrap_or_else(|| default_out(started_at, &self.lists));
+        let out = self
+            .out
+            .clone()
+            .unwrap_or_else(|| default_out(started_at, &self.lists));
         let made = !out.exists();
         let dir = RunDir::create(&out)?;
         match self.freeze(&dir, started_at) {
@@ -99,7 +116,8 @@ impl Scan {
     }
 
     fn freeze(&self, dir: &RunDir, started_at: Timestamp) -> Result<(Manifest, Vec<Target>)> {
-        let mut freezer = Freezer::new(self.asking.policy(), exclusions(&self.exclude)?).with_limit(self.limit);
+        let mut freezer =
+            Freezer::new(self.asking.policy(), exclusions(&self.exclude)?).with_limit(self.limit);
         let mut rows = 0;
         let mut read = Vec::new();
         dir.replace(file::TARGETS, |to| {
@@ -110,7 +128,11 @@ impl Scan {
             })?;
             Ok(())
         })?;
-        ensure!(rows > 0, "{} has no rows: there is nothing to scan", named(&self.lists));
+        ensure!(
+            rows > 0,
+            "{} has no rows: there is nothing to scan",
+            named(&self.lists)
+        );
         let targets = freezer.into_targets();
         self.require_contact(&targets)?;
         let manifest = Manifest {
@@ -119,7 +141,11 @@ impl Scan {
             seed: seed(started_at),
             rows,
             endpoints: targets.len() as u64,
-            ..Manifest::begun(started_at, std::env::args().collect(), self.asking.parameters())
+            ..Manifest::begun(
+                started_at,
+                std::env::args().collect(),
+                self.asking.parameters(),
+            )
         };
         Ok((manifest, targets))
     }
@@ -156,9 +182,16 @@ impl Scan {
             Some(Host::Ipv6(address)) => crate::target::is_public(address.into()),
             Some(Host::Domain(_)) | None => true,
         };
-        let sites: BTreeSet<String> = targets.iter().filter(is_public).map(|target| Suffixes::default().site(&target.url)).collect();
+        let sites: BTreeSet<String> = targets
+            .iter()
+            .filter(is_public)
+            .map(|target| Suffixes::default().site(&target.url))
+            .collect();
         if sites.len() > ANONYMOUS_SITES {
-            bail!("the list has {} public sites; say who asks with --contact, a URL or an address where operators can reach you", sites.len());
+            bail!(
+                "the list has {} public sites; say who asks with --contact, a URL or an address where operators can reach you",
+                sites.len()
+            );
         }
         Ok(())
     }
@@ -173,13 +206,24 @@ fn list_format(name: &str) -> Result<Format, String> {
 
 /// `reports/<UTC start>-<list>`.
 fn default_out(started_at: Timestamp, lists: &[PathBuf]) -> PathBuf {
-    let stem = lists.first().and_then(|path| path.file_stem()).and_then(|stem| stem.to_str()).unwrap_or_default();
-    let name = if lists.len() == 1 && stem != "-" && !stem.is_empty() { stem } else { "scan" };
+    let stem = lists
+        .first()
+        .and_then(|path| path.file_stem())
+        .and_then(|stem| stem.to_str())
+        .unwrap_or_default();
+    let name = if lists.len() == 1 && stem != "-" && !stem.is_empty() {
+        stem
+    } else {
+        "scan"
+    };
     Path::new("reports").join(format!("{}-{name}", started_at.strftime("%Y%m%dT%H%M%SZ")))
 }
 
 fn named(lists: &[PathBuf]) -> String {
-    let names: Vec<String> = lists.iter().map(|path| path.display().to_string()).collect();
+    let names: Vec<String> = lists
+        .iter()
+        .map(|path| path.display().to_string())
+        .collect();
     names.join(", ")
 }
 
@@ -187,14 +231,26 @@ fn named(lists: &[PathBuf]) -> String {
 fn exclusions(paths: &[PathBuf]) -> Result<Vec<String>> {
     let mut hosts = Vec::new();
     for path in paths {
-        let text = std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
+        let text = std::fs::read_to_string(path)
+            .with_context(|| format!("cannot read {}", path.display()))?;
         for (number, line) in text.lines().enumerate() {
-            let host = line.split('#').next().unwrap_or_default().trim().trim_start_matches("*.").trim_end_matches('.');
+            let host = line
+                .split('#')
+                .next()
+                .unwrap_or_default()
+                .trim()
+                .trim_start_matches("*.")
+                .trim_end_matches('.');
             if host.is_empty() {
                 continue;
             }
-            let host = Host::parse(host)
-                .with_context(|| format!("{} line {}: {host:?} is no host; write one host a line, such as example.com", path.display(), number + 1))?;
+            let host = Host::parse(host).with_context(|| {
+                format!(
+                    "{} line {}: {host:?} is no host; write one host a line, such as example.com",
+                    path.display(),
+                    number + 1
+                )
+            })?;
             hosts.push(host.to_string());
         }
     }
@@ -208,7 +264,13 @@ fn seed(started_at: Timestamp) -> u64 {
 
 /// Ctrl-C once drains; twice stops.
 pub(super) async fn heed_interrupts(stop: Stop) {
-    for (token, word) in [(stop.soft, "finishing what is in flight; Ctrl-C again stops at once"), (stop.hard, "stopped")] {
+    for (token, word) in [
+        (
+            stop.soft,
+            "finishing what is in flight; Ctrl-C again stops at once",
+        ),
+        (stop.hard, "stopped"),
+    ] {
         if tokio::signal::ctrl_c().await.is_err() {
             return;
         }

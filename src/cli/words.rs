@@ -70,7 +70,12 @@ pub(super) struct Completions {
 impl Completions {
     pub(super) fn run(self) -> Result<Exit> {
         let mut script = Vec::new();
-        clap_complete::generate(self.shell, &mut Cli::command(), env!("CARGO_PKG_NAME"), &mut script);
+        clap_complete::generate(
+            self.shell,
+            &mut Cli::command(),
+            env!("CARGO_PKG_NAME"),
+            &mut script,
+        );
         print(&String::from_utf8_lossy(&script))?;
         Ok(Exit::Done)
     }
@@ -84,7 +89,9 @@ impl Man {
     #[expect(clippy::unused_self, reason = "every command is run the same way")]
     pub(super) fn run(self) -> Result<Exit> {
         let mut page = Vec::new();
-        clap_mangen::Man::new(Cli::command()).render(&mut page).context("cannot render the man page")?;
+        clap_mangen::Man::new(Cli::command())
+            .render(&mut page)
+            .context("cannot render the man page")?;
         print(&String::from_utf8_lossy(&page))?;
         Ok(Exit::Done)
     }

@@ -83,7 +83,8 @@ pub fn mechanism(row: &Row) -> Option<Mechanism> {
                 | Unprobeable::PrivateAddress
                 | Unprobeable::Empty
                 | Unprobeable::InvalidUrl
-                | Unprobeable::BadRow => Some(Mechanism::UnusableAddress),
+                | Unprobeable::BadRow
+                | Unprobeable::Deleted => Some(Mechanism::UnusableAddress),
                 Unprobeable::Excluded => None,
             };
         }
