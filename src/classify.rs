@@ -170,7 +170,7 @@ fn chain_reading(asked_version: &str, exchanges: &[Exchange], chain: &[&Exchange
     if chain.len() > 1 {
         match reading.detail {
             Detail::Unprobeable(Unprobeable::PrivateAddress) => {
-                reading.detail = Detail::DeadEnd(DeadEnd::BlockedPrivate)
+                reading.detail = Detail::DeadEnd(DeadEnd::BlockedPrivate);
             }
             Detail::Html => reading.detail = Detail::HtmlAfterRedirect,
             _ => {}

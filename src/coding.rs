@@ -91,7 +91,13 @@ impl Decoder {
         let out = std::mem::take(self.0.sink());
         match pushed {
             Ok(()) => Ok(out),
-            Err(error) if error.get_ref().is_some_and(|inner| inner.is::<Full>()) => {
+            Err(error)
+                if error.get_ref().is_some_and(
+                    <dyn std::error::Error + std::marker::Send + std::marker::Sync + 'static>::is::<
+                        Full,
+                    >,
+                ) =>
+            {
                 Err(CodingFlaw::OverLimit)
             }
             Err(_) => Err(CodingFlaw::Wrong),
@@ -118,11 +124,17 @@ pub fn decode(content_encoding: &str, body: &[u8], complete: bool) -> Decoded {
     let mut flaw = None;
     for piece in body.chunks(4096) {
         if let Err(error) = stage.write_all(piece).and_then(|()| stage.flush()) {
-            flaw = Some(if error.get_ref().is_some_and(|inner| inner.is::<Full>()) {
-                CodingFlaw::OverLimit
-            } else {
-                CodingFlaw::Wrong
-            });
+            flaw = Some(
+                if error.get_ref().is_some_and(
+                    <dyn std::error::Error + std::marker::Send + std::marker::Sync + 'static>::is::<
+                        Full,
+                    >,
+                ) {
+                    CodingFlaw::OverLimit
+                } else {
+                    CodingFlaw::Wrong
+                },
+            );
             break;
         }
     }

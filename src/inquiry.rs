@@ -40,7 +40,7 @@ pub struct Ask {
     pub wait_ms: u64,
     /// Only half the deadline may be spent on it: something else can still be asked.
     pub half_time: bool,
-    /// Where an HTTP+SSE stream names its message endpoint, `initialize` in this version is POSTed there.
+    /// Where an HTTP+SSE stream names its message endpoint, `initialize` in this version is `POSTed` there.
     pub version: String,
 }
 

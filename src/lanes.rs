@@ -20,7 +20,7 @@ use tokio_util::sync::CancellationToken;
 const STRIKES: u32 = 3;
 
 /// The longest that a lane is paused at a server's word.
-const LONGEST_PAUSE: Duration = Duration::from_secs(60);
+const LONGEST_PAUSE: Duration = Duration::from_mins(1);
 
 /// The pause after a first refusal that names no time; it doubles with each further one.
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
@@ -76,6 +76,9 @@ pub struct Lane {
 
 impl Lane {
     /// Waits for the lane's turn. The place in flight is held until the permit is dropped.
+    ///
+    /// # Panics
+    /// Never: the places are not closed while a lane holds them.
     pub async fn turn(&self) -> OwnedSemaphorePermit {
         let mut next_start = self.next_start.lock().await;
         sleep_until(*next_start).await;

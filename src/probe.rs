@@ -340,7 +340,7 @@ impl Prober {
         exchanges
     }
 
-    /// Sends what is asked. One exchange comes of it, or two: an HTTP+SSE stream, and the message POSTed to its endpoint.
+    /// Sends what is asked. One exchange comes of it, or two: an HTTP+SSE stream, and the message `POSTed` to its endpoint.
     pub async fn send(&self, endpoint: u32, ask: &Ask) -> Vec<Exchange> {
         let total = if ask.half_time {
             self.limits.total / 2

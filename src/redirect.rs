@@ -84,6 +84,11 @@ fn leads_inside(here: &Url, target: &Url) -> bool {
         }
 }
 
+/// Words of a login page's address: of its path and host, not of any prose.
+const LOGIN: [&str; 9] = [
+    "login", "signin", "sign-in", "sign_in", "auth", "sso", "oauth", "oauth2", "accounts",
+];
+
 fn turn(here: &Url, target: &Url) -> Option<Turn> {
     match (here.scheme(), target.scheme()) {
         ("https", "http") => return Some(Turn::Downgrade),
@@ -94,10 +99,6 @@ fn turn(here: &Url, target: &Url) -> Option<Turn> {
         }
         _ => {}
     }
-    // By its path and host, which are an address, not prose.
-    const LOGIN: [&str; 9] = [
-        "login", "signin", "sign-in", "sign_in", "auth", "sso", "oauth", "oauth2", "accounts",
-    ];
     let words = target
         .path()
         .split(['/', '.'])

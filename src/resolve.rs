@@ -57,20 +57,18 @@ impl Resolver {
         policy: Arc<AddressPolicy>,
     ) -> anyhow::Result<Self> {
         use anyhow::Context as _;
-        let config = match server {
-            Some(address) => {
-                let [mut udp, mut tcp] = [ConnectionConfig::udp(), ConnectionConfig::tcp()];
-                udp.port = address.port();
-                tcp.port = address.port();
-                let mut server = NameServerConfig::udp_and_tcp(address.ip());
-                server.connections = vec![udp, tcp];
-                ResolverConfig::from_parts(None, Vec::new(), vec![server])
-            }
-            None => {
-                let (system, _) = hickory_resolver::system_conf::read_system_conf()
-                    .context("cannot read the system's resolver configuration; name a server with --dns-server")?;
-                ResolverConfig::from_parts(None, Vec::new(), system.name_servers().to_vec())
-            }
+        let config = if let Some(address) = server {
+            let [mut udp, mut tcp] = [ConnectionConfig::udp(), ConnectionConfig::tcp()];
+            udp.port = address.port();
+            tcp.port = address.port();
+            let mut server = NameServerConfig::udp_and_tcp(address.ip());
+            server.connections = vec![udp, tcp];
+            ResolverConfig::from_parts(None, Vec::new(), vec![server])
+        } else {
+            let (system, _) = hickory_resolver::system_conf::read_system_conf().context(
+                "cannot read the system's resolver configuration; name a server with --dns-server",
+            )?;
+            ResolverConfig::from_parts(None, Vec::new(), system.name_servers().to_vec())
         };
         let mut options = ResolverOpts::default();
         options.timeout = patience / ATTEMPTS;

@@ -318,7 +318,7 @@ impl Office {
 async fn heed(exchange: &Exchange, lane: &Lane) {
     match exchange.answer() {
         Some(answer) if matches!(answer.status, 429 | 503) => {
-            lane.pause(retry_after(answer, exchange.started_at)).await
+            lane.pause(retry_after(answer, exchange.started_at)).await;
         }
         Some(_) if exchange.leg != Leg::Close => lane.relax(),
         Some(_) | None => {}

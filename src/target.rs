@@ -129,13 +129,12 @@ pub fn fill<'a>(raw: &str, default: impl Fn(&str) -> Option<&'a str>) -> String 
             rest = after;
             continue;
         };
-        match default(name) {
-            Some(value) => filled.push_str(value),
-            None => {
-                filled.push('{');
-                filled.push_str(name);
-                filled.push('}');
-            }
+        if let Some(value) = default(name) {
+            filled.push_str(value)
+        } else {
+            filled.push('{');
+            filled.push_str(name);
+            filled.push('}');
         }
         rest = tail;
     }

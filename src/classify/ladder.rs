@@ -162,7 +162,7 @@ pub(super) fn by_status(mut reading: Reading, status: u16, body: &Body) -> Readi
             reading.note(Check::PlatformAppMissing);
             words
         }
-        (404 | 405 | 410, _) => None,
+        (404 | 405 | 410, _) | (500.., Some(Hint::Session)) => None,
         (421, _) => {
             reading.note(Check::HostGuardMisconfigured);
             words.filter(|it| *it == Hint::McpSdkFingerprint)
@@ -171,8 +171,7 @@ pub(super) fn by_status(mut reading: Reading, status: u16, body: &Body) -> Readi
         (530, _) => Some(Hint::DeploymentGone),
         // An error that knows what it wants does not pass by itself.
         (500.., Some(Hint::AuthLike | Hint::PaymentLike)) => words,
-        (500.., Some(Hint::Session)) => None,
-        (500.., _) => Some(Hint::Transient),
+        (500.., _) if words != Some(Hint::Session) => Some(Hint::Transient),
         (_, Some(Hint::Transient)) => None,
         (_, Some(Hint::Session)) if !matches!(status, 400 | 404 | 409) => None,
         _ => words,
@@ -305,7 +304,7 @@ pub(super) fn words(value: &Value) -> String {
                 words.push('\n');
             }
             Some(Value::Object(members)) => {
-                open.extend(SAYING.iter().filter_map(|member| members.get(*member)))
+                open.extend(SAYING.iter().filter_map(|member| members.get(*member)));
             }
             Some(_) => {}
             None => break,

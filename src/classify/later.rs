@@ -50,7 +50,7 @@ pub(super) fn hear_discover(reading: &mut Reading, exchanges: &[Exchange]) {
                 }
             }
             Err((path, problem)) => {
-                reading.note(Check::DiscoverInvalid.of(format!("{path}_{problem}")))
+                reading.note(Check::DiscoverInvalid.of(format!("{path}_{problem}")));
             }
         },
         Said::Error {

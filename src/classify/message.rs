@@ -32,7 +32,7 @@ pub(super) fn message(
             id,
             null_result,
         } => {
-            refused(&mut reading, answer.status, *code, *text, *data, id);
+            refused(&mut reading, answer.status, *code, *text, *data, *id);
             if *null_result {
                 reading.note(Check::ResultNullMember);
             }
@@ -50,7 +50,7 @@ pub(super) fn message(
                 &mut reading,
                 answer.status,
                 result,
-                id,
+                *id,
                 framing,
             );
         }
@@ -66,7 +66,7 @@ pub(super) fn refused(
     code: i64,
     text: Option<&str>,
     data: Option<&Value>,
-    id: &Id,
+    id: Id,
 ) {
     reading.detail = Detail::Code(code);
     reading.rpc_error = Some((code, text.unwrap_or_default().to_owned()));
@@ -136,7 +136,7 @@ pub(super) fn granted(
     reading: &mut Reading,
     status: u16,
     result: &Value,
-    id: &Id,
+    id: Id,
     framing: Framing,
 ) {
     let violation = |it| Detail::Violation(it);
@@ -154,7 +154,7 @@ pub(super) fn granted(
         Id::Null => violation(Violation::IdNull),
         Id::Missing => violation(Violation::IdMissing),
         Id::Other(hardcoded) => {
-            if *hardcoded {
+            if hardcoded {
                 reading.note(Check::IdHardcoded);
             }
             violation(Violation::IdMismatch)

@@ -1,4 +1,4 @@
-//! The HTTP+SSE transport of 2024-11-05: a stream that names an endpoint, and the message POSTed there.
+//! The HTTP+SSE transport of 2024-11-05: a stream that names an endpoint, and the message `POSTed` there.
 
 use url::Url;
 
@@ -82,7 +82,7 @@ pub(super) fn stream_reading(asked_version: &str, exchanges: &[Exchange]) -> Opt
     ))
 }
 
-/// The `initialize` that was POSTed to a stream's endpoint: answered over the stream, or by the POST itself.
+/// The `initialize` that was `POSTed` to a stream's endpoint: answered over the stream, or by the POST itself.
 pub(super) fn message_reading(
     asked_version: &str,
     exchanges: &[Exchange],

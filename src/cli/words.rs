@@ -46,7 +46,7 @@ impl Jsonrpc {
 /// Say what a JSON-RPC error code, an outcome, a verdict or a finding means.
 #[derive(Debug, Args)]
 pub(super) struct Explain {
-    /// For example -32001, auth_required, gated, error_id_null
+    /// For example -32001, `auth_required`, gated, `error_id_null`
     #[arg(value_name = "CODE", allow_hyphen_values = true, required = true)]
     what: Vec<String>,
 }

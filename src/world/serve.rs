@@ -19,7 +19,7 @@ use super::tls::{self, Opening};
 use super::tokens::{self, Tokens};
 
 /// No connection lives longer, whatever the script says: longer than any asker waits.
-const LONGEST: Duration = Duration::from_secs(120);
+const LONGEST: Duration = Duration::from_mins(2);
 
 /// A listening address: how connections to it begin, and who answers there.
 #[derive(Debug)]

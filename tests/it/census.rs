@@ -254,6 +254,10 @@ fn the_servers_see_a_gap_between_any_two_requests_of_a_site_and_every_session_cl
     // A request's start is paced, its arrival is up to the machine: a few may come late, and the next seems early.
     assert!(short.len() * 20 < arrivals.len(), "{short:?}");
     let span = arrivals[arrivals.len() - 1] - arrivals[0];
-    assert!(span >= gap * u32::try_from(arrivals.len() - 1).unwrap() - Duration::from_millis(40));
+    assert!(
+        span >= (gap * u32::try_from(arrivals.len() - 1).unwrap())
+            .checked_sub(Duration::from_millis(40))
+            .unwrap()
+    );
     assert_eq!(ground.world.open_sessions(), 0);
 }
