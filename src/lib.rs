@@ -5,6 +5,7 @@ pub mod classify;
 pub mod coding;
 pub mod envelope;
 pub mod exchange;
+pub mod explain;
 pub mod fault;
 pub mod finding;
 pub mod hint;
