@@ -181,6 +181,8 @@ pub struct Discovered {
     pub server_version: Option<String>,
     /// `serverInfo` stands at the top level, as before 2026-07-15.
     pub rc_shape: bool,
+    /// What is wrong with the caching members, which say how long to keep the answer and not what it is.
+    pub caching: Option<Fault>,
 }
 
 /// Checks a `DiscoverResult` (2026-07-28 `server/discover`, caching, and the `_meta` of every result).
@@ -202,6 +204,13 @@ pub fn discovered(result: &Value) -> Result<Discovered, Fault> {
     }
     .ok_or_else(|| ("supportedVersions".to_owned(), Problem::Type))?;
     capabilities(result)?;
+    let (info, rc_shape) = server_info(result);
+    let text = |member: &str| info.and_then(|info| info.get(member)).and_then(Value::as_str).map(str::to_owned);
+    Ok(Discovered { versions, name: text("name"), server_version: text("version"), rc_shape, caching: caching(result).err() })
+}
+
+/// `ttlMs` and `cacheScope` (2026-07-28 caching).
+fn caching(result: &Value) -> Result<(), Fault> {
     match result.get("ttlMs") {
         None => return Err(("ttlMs".into(), Problem::Missing)),
         Some(ttl) if ttl.as_u64().is_some() => {}
@@ -209,12 +218,9 @@ pub fn discovered(result: &Value) -> Result<Discovered, Fault> {
         Some(_) => return Err(("ttlMs".into(), Problem::Type)),
     }
     match string(result, "cacheScope", "cacheScope")? {
-        "public" | "private" => {}
-        _ => return Err(("cacheScope".into(), Problem::Malformed)),
+        "public" | "private" => Ok(()),
+        _ => Err(("cacheScope".into(), Problem::Malformed)),
     }
-    let (info, rc_shape) = server_info(result);
-    let text = |member: &str| info.and_then(|info| info.get(member)).and_then(Value::as_str).map(str::to_owned);
-    Ok(Discovered { versions, name: text("name"), server_version: text("version"), rc_shape })
 }
 
 fn server_info(result: &Value) -> (Option<&Value>, bool) {
@@ -338,7 +344,7 @@ mod tests {
         ] {
             let mut result = good.clone();
             result[member] = value;
-            let (path, problem) = discovered(&result).unwrap_err();
+            let (path, problem) = discovered(&result).map_or_else(|fault| fault, |found| found.caching.unwrap());
             assert_eq!(format!("{path}_{problem}"), want);
         }
     }

@@ -20,12 +20,13 @@ use url::{Host, Url};
 use crate::body::{self, EVENT_STREAM};
 use crate::classify;
 use crate::coding::{BODY_LIMIT, Decoder};
-use crate::exchange::{Answer, Body, BodyEnd, Connection, Exchange, Fault, Leg, LocalFault, Reply, Request, Stage, Timing};
+use crate::exchange::{Answer, Body, BodyEnd, Connection, Drop, Exchange, Fault, Leg, LocalFault, Reply, Request, Stage, Timing, TlsFault};
 use crate::fault::{self, Reached};
-use crate::inquiry::Ask;
+use crate::inquiry::{self, Ask, Next, Terms};
 use crate::mcp::{self, Identity};
-use crate::resolve::{self, AddressPolicy, Resolver};
+use crate::resolve::{self, Resolver};
 use crate::sse::Parser;
+use crate::target::{AddressPolicy, Target};
 use crate::trust;
 
 /// Headers read of one answer at most; hyper bounds their bytes at some 400 KiB.
@@ -88,13 +89,15 @@ struct Phases {
     ready: AtomicU64,
     /// The first address tried was IPv6.
     v6_first: AtomicBool,
+    /// The server asked for a certificate of ours, and got none.
+    certificate_asked: AtomicBool,
     literal: bool,
 }
 
 impl Phases {
     fn new(start: Instant, literal: bool) -> Self {
         let zero = AtomicU64::default;
-        Self { start, resolved: zero(), connected: zero(), ready: zero(), v6_first: AtomicBool::default(), literal }
+        Self { start, resolved: zero(), connected: zero(), ready: zero(), v6_first: AtomicBool::default(), certificate_asked: AtomicBool::default(), literal }
     }
 
     fn mark(&self, phase: &AtomicU64) {
@@ -163,6 +166,20 @@ impl rustls::client::ClientSessionStore for NoSessions {
     }
 }
 
+/// Notices that a server asks for a certificate, and has none to give.
+#[derive(Debug)]
+struct NoCertificate;
+
+impl rustls::client::ResolvesClientCert for NoCertificate {
+    fn resolve(&self, _: &[&[u8]], _: &[rustls::SignatureScheme]) -> Option<Arc<rustls::sign::CertifiedKey>> {
+        let _ = PHASES.try_with(|phases| phases.certificate_asked.store(true, Ordering::Relaxed));
+        None
+    }
+    fn has_certs(&self) -> bool {
+        false
+    }
+}
+
 /// Marks when a connection is ready.
 #[derive(Debug, Clone, Copy)]
 struct ReadyMark;
@@ -227,6 +244,7 @@ impl Prober {
         let Reach { limits, policy, dns_server, extra_roots } = reach;
         let mut tls = trust::client_config(&extra_roots)?;
         tls.resumption = rustls::client::Resumption::store(Arc::new(NoSessions));
+        tls.client_auth_cert_resolver = Arc::new(NoCertificate);
         // Shorter than the connect deadline, so that a name server's silence has a name of its own.
         let resolver = Resolver::new(dns_server, limits.connect * 4 / 5, Arc::clone(&policy))?;
         let client = Client::builder()
@@ -240,9 +258,22 @@ impl Prober {
             .referer(false)
             .no_proxy()
             .http1_max_headers(HEADER_COUNT)
+            // Both are for a recipient to read over (RFC 9112 §5.1, §5.2).
+            .http1_allow_obsolete_multiline_headers_in_responses(true)
+            .http1_allow_spaces_after_header_name_in_responses(true)
             .build()
             .context("cannot set up the HTTP client")?;
         Ok(Self { client, limits, policy, identity })
+    }
+
+    /// Asks a target everything there is to ask, one request after the other. Never fails: a failure is an exchange.
+    pub async fn probe(&self, target: &Target, terms: &Terms) -> Vec<Exchange> {
+        let mut exchanges = Vec::new();
+        while let Next::Ask(ask) | Next::Later(ask) = inquiry::next(target, &exchanges, terms) {
+            tokio::time::sleep(Duration::from_millis(ask.wait_ms)).await;
+            exchanges.extend(self.send(target.endpoint, &ask).await);
+        }
+        exchanges
     }
 
     /// Sends what is asked. One exchange comes of it, or two: an HTTP+SSE stream, and the message POSTed to its endpoint.
@@ -321,7 +352,7 @@ impl<'a> Sending<'a> {
         let sent = PHASES.scope(Arc::clone(&self.phases), builder.send());
         let response = match timeout_at(self.deadline, sent).await {
             Err(_) => return Err(fault::deadline(self.phases.reached())),
-            Ok(Err(error)) => return Err(fault::fault(&error.without_url(), self.phases.reached())),
+            Ok(Err(error)) => return Err(self.lost(&error.without_url())),
             Ok(Ok(response)) => response,
         };
         self.first_byte = Some(u64::try_from(self.phases.start.elapsed().as_micros()).unwrap_or(u64::MAX));
@@ -331,6 +362,19 @@ impl<'a> Sending<'a> {
             ipv6_unreachable: self.phases.v6_first.load(Ordering::Relaxed) && peer.is_some_and(|peer| peer.is_ipv4()),
         };
         Ok(response)
+    }
+
+    /// No response came. A server that asked for a certificate and then broke off wanted that certificate:
+    /// with TLS 1.3 the client has finished its handshake by then, and often only sees the end of the connection.
+    fn lost(&self, error: &reqwest::Error) -> Fault {
+        match fault::fault(error, self.phases.reached()) {
+            Fault::Dropped(Drop::EmptyReply | Drop::BeforeResponse | Drop::H2GoAway) | Fault::Tls(TlsFault::Alert | TlsFault::Reset | TlsFault::Closed)
+                if self.phases.certificate_asked.load(Ordering::Relaxed) =>
+            {
+                Fault::Tls(TlsFault::ClientCertRequired)
+            }
+            fault => fault,
+        }
     }
 
     fn finish(self, reply: Reply) -> Exchange {
@@ -460,8 +504,7 @@ impl<'a> Sending<'a> {
 impl Reading {
     fn new(answer: &Answer) -> Self {
         let label = answer.all("content-encoding").collect::<Vec<_>>().join(", ");
-        let coded = label.split(',').any(|coding| !matches!(coding.trim(), "" | "identity"));
-        Self { decoder: if coded { Decoder::new(&label) } else { None }, ..Self::default() }
+        Self { decoder: if Decoder::is_needed(&label) { Decoder::new(&label) } else { None }, ..Self::default() }
     }
 
     /// Takes a chunk; gives what it decodes to, or how the body ends with it.

@@ -1,9 +1,10 @@
 //! Where a redirect leads: a pure reading of the chain of answers so far. Whether to go there is `inquiry`'s.
 
-use url::Url;
+use url::{Host, Url};
 
 use crate::exchange::Exchange;
 use crate::outcome::{DeadEnd, Turn};
+use crate::target;
 
 /// Redirects followed at most.
 pub const HOPS: usize = 5;
@@ -39,6 +40,9 @@ pub fn step(chain: &[&Exchange]) -> Step {
     if !matches!(target.scheme(), "http" | "https") || target.host().is_none() {
         return Step::Nowhere(DeadEnd::BadLocation);
     }
+    if leads_inside(&here, &target) {
+        return Step::Nowhere(DeadEnd::BlockedPrivate);
+    }
     let turn = turn(&here, &target);
     if !matches!(status, 307 | 308) || turn == Some(Turn::Downgrade) {
         return Step::Points(target, turn);
@@ -50,6 +54,18 @@ pub fn step(chain: &[&Exchange]) -> Step {
         return Step::Nowhere(DeadEnd::TooMany);
     }
     Step::Follow(target)
+}
+
+/// Whether a redirect leads from one host to another that is not public. However wide a range was opened to
+/// probing, it was opened to what the list names, not to wherever a stranger points.
+fn leads_inside(here: &Url, target: &Url) -> bool {
+    here.host() != target.host()
+        && match target.host() {
+            Some(Host::Ipv4(address)) => !target::is_public(address.into()),
+            Some(Host::Ipv6(address)) => !target::is_public(address.into()),
+            Some(Host::Domain(name)) => target::is_private_name(name),
+            None => true,
+        }
 }
 
 fn turn(here: &Url, target: &Url) -> Option<Turn> {

@@ -1,0 +1,117 @@
+//! `manifest.json`: what a run was, so that its numbers can be defended and its evidence read again.
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+/// Which set of reading rules this build has. It grows with every change that can move a row.
+pub const RULES_VERSION: u32 = 1;
+
+/// A run, described.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Manifest {
+    /// The program and its version.
+    pub tool: String,
+    /// The reading rules that its tables were made with.
+    pub rules_version: u32,
+    /// The command as it was typed.
+    pub command: Vec<String>,
+    /// Where it was asked from, in the operator's words.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub vantage: Option<String>,
+    /// The lists, in order.
+    pub lists: Vec<ListFile>,
+    /// Orders lanes of equal length, and draws samples.
+    pub seed: u64,
+    /// How it was paced and bounded.
+    pub parameters: Parameters,
+    /// Suffixes beside the public list under which every name is a site of its own.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub suffixes: Vec<String>,
+    /// When it began.
+    pub started_at: Timestamp,
+    /// When it ended; none while it runs, or where it was killed.
+    pub ended_at: Option<Timestamp>,
+    /// Every endpoint was asked to the end.
+    pub complete: bool,
+    /// Input rows.
+    pub rows: u64,
+    /// Endpoints among them.
+    pub endpoints: u64,
+    /// HTTP requests sent.
+    pub requests: u64,
+    /// Requests to the site that was asked most, and which that is.
+    pub most_asked: Option<(String, u64)>,
+}
+
+/// A list as it was read.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ListFile {
+    /// Its path as given, `-` for standard input.
+    pub path: String,
+    /// Its format.
+    pub format: String,
+    /// The SHA-256 of its bytes, in hexadecimal.
+    pub sha256: String,
+    /// Rows read from it.
+    pub rows: u64,
+    /// The names of its further columns.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub extra_columns: Vec<String>,
+}
+
+/// How a run asked, paced and bounded. Durations in milliseconds.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Parameters {
+    /// The protocol version that `initialize` asked for.
+    pub protocol_version: String,
+    /// Who asked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub contact: Option<String>,
+    /// Requests in flight.
+    pub width: usize,
+    /// Endpoints in flight in one lane.
+    pub depth: usize,
+    /// Between request starts in one lane.
+    pub gap_ms: u64,
+    /// Requests a second; 0: no limit.
+    pub rate: u32,
+    /// One exchange.
+    pub timeout_ms: u64,
+    /// Name, connection and handshake.
+    pub connect_timeout_ms: u64,
+    /// Times a doubtful reading is asked again.
+    pub confirm: u8,
+    /// The name server, where it was not the system's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub dns_server: Option<String>,
+    /// Files of certificates that were trusted beside the public roots.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub ca_cert: Vec<String>,
+    /// Ranges that were opened beside the public addresses.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub allow_net: Vec<String>,
+}
+
+impl Manifest {
+    /// A run that begins.
+    #[must_use]
+    pub fn begun(started_at: Timestamp, command: Vec<String>, parameters: Parameters) -> Self {
+        Self {
+            tool: concat!(env!("CARGO_PKG_NAME"), " ", env!("CARGO_PKG_VERSION")).to_owned(),
+            rules_version: RULES_VERSION,
+            command,
+            vantage: None,
+            lists: Vec::new(),
+            seed: 0,
+            parameters,
+            suffixes: Vec::new(),
+            started_at,
+            ended_at: None,
+            complete: false,
+            rows: 0,
+            endpoints: 0,
+            requests: 0,
+            most_asked: None,
+        }
+    }
+}

@@ -1,0 +1,71 @@
+//! A run directory's evidence -> its rows. `scan` ends with it and `report` consists of it, so that
+//! both write the same bytes. It reads files and sends nothing.
+
+use anyhow::Result;
+
+use crate::exchange::Exchange;
+use crate::inquiry;
+use crate::manifest::Manifest;
+use crate::outcome::{Detail, Unmeasured};
+use crate::roll::{Aim, Entry};
+use crate::row::Row;
+use crate::store::{Evidence, Record, RunDir, file};
+use crate::target::{Suffixes, Target};
+
+/// An input row's line, and what is not in its columns.
+#[derive(Debug)]
+pub struct Reckoned {
+    /// The line.
+    pub row: Row,
+    /// The row as it was listed.
+    pub entry: Entry,
+    /// Everything that was exchanged with its endpoint.
+    pub exchanges: Vec<Exchange>,
+}
+
+/// Reads every row of a run, in the order of the input. Memory does not grow with their number.
+///
+/// # Errors
+/// When a file of the run cannot be read or understood.
+pub fn each_row(dir: &RunDir, mut each: impl FnMut(Reckoned) -> Result<()>) -> Result<Manifest> {
+    let manifest: Manifest = dir.read_json(file::MANIFEST)?;
+    let suffixes = manifest.suffixes.iter().fold(Suffixes::default(), |suffixes, it| suffixes.with(it));
+    let mut evidence = dir.evidence()?;
+    dir.each_target(|entry: Entry| each(reckon(&manifest, &suffixes, &mut evidence, entry)?))?;
+    Ok(manifest)
+}
+
+fn reckon(manifest: &Manifest, suffixes: &Suffixes, evidence: &mut Evidence, entry: Entry) -> Result<Reckoned> {
+    match &entry.aim {
+        Aim::Unprobeable { why, .. } => {
+            let row = Row::new(&entry, None, None, &[], Detail::Unprobeable(*why));
+            Ok(Reckoned { row, entry, exchanges: Vec::new() })
+        }
+        Aim::LeftOut { why, address } => {
+            let row = Row::new(&entry, Some(suffixes.site(address)), None, &[], Detail::Unmeasured(*why));
+            Ok(Reckoned { row, entry, exchanges: Vec::new() })
+        }
+        Aim::Endpoint { number, address } => {
+            let (exchanges, skipped) = split(evidence.of(*number)?);
+            let target = Target { endpoint: *number, url: address.clone(), declared: entry.transport };
+            let settled = inquiry::settled(&target, &manifest.parameters.protocol_version, &exchanges);
+            let otherwise = Detail::Unmeasured(skipped.unwrap_or(Unmeasured::Interrupted));
+            let row = Row::new(&entry, Some(suffixes.site(address)), settled.as_ref(), &exchanges, otherwise);
+            Ok(Reckoned { row, entry, exchanges })
+        }
+    }
+}
+
+/// The exchanges among an endpoint's records, attempts in order, and why it was left alone, if it was.
+#[must_use]
+pub fn split(records: Vec<Record>) -> (Vec<Exchange>, Option<Unmeasured>) {
+    let (mut exchanges, mut skipped) = (Vec::new(), None);
+    for record in records {
+        match record {
+            Record::Exchange(exchange) => exchanges.push(*exchange),
+            Record::Skipped(it) => skipped = Some(it.skipped),
+        }
+    }
+    exchanges.sort_by_key(|exchange| exchange.attempt);
+    (exchanges, skipped)
+}

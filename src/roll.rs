@@ -1,0 +1,239 @@
+//! The frozen list: every input row with the endpoint it names, or why it names none. Which endpoints there
+//! are, and in which lanes they run, follows from it. Reading list files is `list`'s affair.
+
+use std::collections::HashMap;
+
+use serde::{Deserialize, Serialize};
+use url::Url;
+
+use crate::finding::{Check, Finding};
+use crate::outcome::{Transport, Unmeasured, Unprobeable};
+use crate::target::{self, AddressPolicy, Target};
+
+/// One input row, as it stands in `targets.ndjson`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Entry {
+    /// Which of the run's lists it comes from, counted from 0.
+    pub list: u32,
+    /// Its line there, counted from 1; in a list that is one JSON text, the number of the entry.
+    pub line: u64,
+    /// The name the list gives.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub name: String,
+    /// The address as listed.
+    pub url: String,
+    /// The transport the list declares.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub transport: Option<Transport>,
+    /// The credentials the list declares.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub auth: Option<String>,
+    /// What it aims at.
+    #[serde(flatten)]
+    pub aim: Aim,
+    /// What was noticed about the listing.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub findings: Vec<Finding>,
+    /// The values of the list's own further columns, by the run's extra columns.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub extra: Vec<String>,
+}
+
+/// What an input row aims at.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Aim {
+    /// An endpoint.
+    Endpoint {
+        /// Its number, in order of first appearance.
+        number: u32,
+        /// Its address.
+        address: Url,
+    },
+    /// Nothing that can be asked.
+    Unprobeable {
+        /// Why not.
+        why: Unprobeable,
+        /// What is wrong with the row, in words, where more can be said.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        said: Option<String>,
+    },
+    /// An endpoint that this run leaves alone.
+    LeftOut {
+        /// Why.
+        why: Unmeasured,
+        /// Its address.
+        address: Url,
+    },
+}
+
+/// A row as a list gives it, before it is frozen.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Listed {
+    /// Which list.
+    pub list: u32,
+    /// Its line there.
+    pub line: u64,
+    /// Its name.
+    pub name: String,
+    /// Its address, as listed.
+    pub url: String,
+    /// The address with a template's defaults filled in, where that filled it.
+    pub filled: Option<String>,
+    /// The declared transport.
+    pub transport: Option<Transport>,
+    /// The declared credentials.
+    pub auth: Option<String>,
+    /// Why it is not to be asked, whatever its address.
+    pub refused: Option<(Unprobeable, String)>,
+    /// Further columns.
+    pub extra: Vec<String>,
+}
+
+/// Freezes rows one after the other, and numbers their endpoints.
+#[derive(Debug, Default)]
+pub struct Freezer {
+    policy: AddressPolicy,
+    exclusions: Vec<String>,
+    limit: Option<u32>,
+    numbers: HashMap<String, u32>,
+    targets: Vec<Target>,
+}
+
+impl Freezer {
+    /// A freezer under an address policy, with the hosts that asked to be left alone: each covers its subdomains.
+    #[must_use]
+    pub fn new(policy: AddressPolicy, exclusions: Vec<String>) -> Self {
+        Self { policy, exclusions, ..Self::default() }
+    }
+
+    /// Leaves out every endpoint after the first so many.
+    #[must_use]
+    pub fn with_limit(self, limit: Option<u32>) -> Self {
+        Self { limit, ..self }
+    }
+
+    /// Freezes the next row.
+    pub fn freeze(&mut self, listed: Listed) -> Entry {
+        let Listed { list, line, name, url, filled, transport, auth, refused, extra } = listed;
+        let entry = |url: String, aim: Aim, findings: Vec<Finding>| Entry { list, line, name, url, transport, auth, aim, findings, extra };
+        if let Some((why, said)) = refused {
+            return entry(url, Aim::Unprobeable { why, said: Some(said).filter(|it| !it.is_empty()) }, Vec::new());
+        }
+        let address = match target::address(filled.as_deref().unwrap_or(&url)) {
+            Ok(address) => address,
+            Err(why) => {
+                let findings = if why == Unprobeable::Userinfo { vec![Check::CredentialsInListing.into()] } else { Vec::new() };
+                return entry(url, Aim::Unprobeable { why, said: None }, findings);
+            }
+        };
+        let mut findings = address.findings;
+        if filled.is_some() {
+            findings.push(Check::TemplateDefaultsUsed.into());
+        }
+        if self.is_excluded(&address.url) {
+            return entry(url, Aim::Unprobeable { why: Unprobeable::Excluded, said: None }, findings);
+        }
+        if self.policy.refuses(&address.url) {
+            return entry(url, Aim::Unprobeable { why: Unprobeable::PrivateAddress, said: None }, findings);
+        }
+        let is_known = self.numbers.contains_key(address.url.as_str());
+        if !is_known && self.limit.is_some_and(|limit| self.targets.len() >= limit as usize) {
+            return entry(url, Aim::LeftOut { why: Unmeasured::SampledOut, address: address.url }, findings);
+        }
+        let number = self.number(&address.url, transport);
+        entry(url, Aim::Endpoint { number, address: address.url }, findings)
+    }
+
+    /// The endpoints of everything frozen so far, by their numbers.
+    #[must_use]
+    pub fn into_targets(self) -> Vec<Target> {
+        self.targets
+    }
+
+    fn number(&mut self, url: &Url, transport: Option<Transport>) -> u32 {
+        if let Some(&number) = self.numbers.get(url.as_str()) {
+            let target = &mut self.targets[number as usize];
+            // Listed under both transports: the newer one is asked for first.
+            if target.declared != transport && transport.is_some() {
+                target.declared = if target.declared.is_none() { transport } else { Some(Transport::StreamableHttp) };
+            }
+            return number;
+        }
+        let number = u32::try_from(self.targets.len()).expect("a list has fewer than 2^32 endpoints");
+        self.numbers.insert(url.as_str().to_owned(), number);
+        self.targets.push(Target { endpoint: number, url: url.clone(), declared: transport });
+        number
+    }
+
+    fn is_excluded(&self, url: &Url) -> bool {
+        let host = url.host_str().unwrap_or_default();
+        self.exclusions.iter().any(|excluded| host.strip_suffix(excluded.as_str()).is_some_and(|before| before.is_empty() || before.ends_with('.')))
+    }
+}
+
+/// The targets of a frozen list's endpoints, given in its order: what a resumed run asks.
+#[must_use]
+pub fn targets(endpoints: impl IntoIterator<Item = (Url, Option<Transport>)>) -> Vec<Target> {
+    let mut freezer = Freezer::default();
+    for (address, transport) in endpoints {
+        freezer.number(&address, transport);
+    }
+    freezer.into_targets()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn listed(url: &str, transport: Option<Transport>) -> Listed {
+        Listed { url: url.into(), transport, ..Listed::default() }
+    }
+
+    #[test]
+    fn an_endpoint_has_one_number_however_many_rows_name_it() {
+        let mut freezer = Freezer::default();
+        let entries: Vec<Entry> = [
+            ("https://a.example/mcp", Some(Transport::HttpSse)),
+            ("https://b.example", None),
+            ("HTTPS://A.example:443/mcp#x", Some(Transport::StreamableHttp)),
+            ("https://a.example/mcp/", None),
+            ("https://{x}/", None),
+        ]
+        .map(|(url, transport)| freezer.freeze(listed(url, transport)))
+        .into();
+        let numbers: Vec<Option<u32>> = entries
+            .iter()
+            .map(|entry| match entry.aim {
+                Aim::Endpoint { number, .. } => Some(number),
+                _ => None,
+            })
+            .collect();
+        assert_eq!(numbers, [Some(0), Some(1), Some(0), Some(2), None]);
+        let frozen = freezer.into_targets();
+        assert_eq!(frozen[0].declared, Some(Transport::StreamableHttp));
+        let again = entries.into_iter().filter_map(|entry| match entry.aim {
+            Aim::Endpoint { address, .. } => Some((address, entry.transport)),
+            _ => None,
+        });
+        assert_eq!(targets(again), frozen, "a resumed run asks the same endpoints");
+    }
+
+    #[test]
+    fn an_exclusion_covers_subdomains_and_nothing_else() {
+        let mut freezer = Freezer::new(AddressPolicy::default(), vec!["example.com".into()]);
+        let mut excluded = |url: &str| matches!(freezer.freeze(listed(url, None)).aim, Aim::Unprobeable { why: Unprobeable::Excluded, .. });
+        assert!(excluded("https://example.com/") && excluded("https://a.b.example.com/mcp"));
+        assert!(!excluded("https://notexample.com/") && !excluded("https://example.com.evil.example/"));
+    }
+
+    #[test]
+    fn a_frozen_row_is_read_back_as_it_was() {
+        let mut freezer = Freezer::default();
+        for url in ["https://a.example/mcp#frag", "", "https://10.0.0.1/"] {
+            let entry = freezer.freeze(listed(url, None));
+            let line = serde_json::to_string(&entry).unwrap();
+            assert_eq!(serde_json::from_str::<Entry>(&line).unwrap(), entry, "{line}");
+        }
+    }
+}

@@ -1,0 +1,308 @@
+//! A frozen list -> evidence: every endpoint asked, in its lane, everything written as it comes.
+//! Reading lists is `cli`'s and `list`'s affair; what the evidence says is `reckon`'s.
+
+use std::collections::HashMap;
+use std::future::Future;
+use std::panic::AssertUnwindSafe;
+use std::pin::pin;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use anyhow::{Context as _, Result};
+use jiff::Timestamp;
+use tokio::sync::{mpsc, oneshot};
+use tokio_util::sync::CancellationToken;
+
+use crate::exchange::{Answer, Exchange, Leg};
+use crate::inquiry::{self, Next, Terms};
+use crate::lanes::{self, Done, Lane, Pace};
+use crate::manifest::Manifest;
+use crate::outcome::{Unmeasured, Verdict};
+use crate::probe::Prober;
+use crate::progress::{self, Counts};
+use crate::reckon;
+use crate::store::{Record, RunDir, Skipped, file};
+use crate::target::{Secrets, Suffixes, Target};
+
+/// Records that may wait for the writer: enough to ride out a slow disk, few enough to bound memory.
+const QUEUE: usize = 256;
+
+/// Everything a run needs.
+#[derive(Debug)]
+pub struct Run {
+    /// Where it is written.
+    pub dir: RunDir,
+    /// What it is; `complete`, `ended_at` and the request counts are filled in when it ends.
+    pub manifest: Manifest,
+    /// The endpoints, by their numbers.
+    pub targets: Vec<Target>,
+    /// What holds for every inquiry.
+    pub terms: Terms,
+    /// How hard to push.
+    pub pace: Pace,
+    /// What sends.
+    pub prober: Prober,
+}
+
+/// How to stop a run.
+#[derive(Debug, Clone, Default)]
+pub struct Stop {
+    /// Start nothing new; what is in flight finishes.
+    pub soft: CancellationToken,
+    /// Stop now; what was written stays.
+    pub hard: CancellationToken,
+}
+
+/// An endpoint's inquiry, as far as it has come.
+struct Inquiry {
+    target: Arc<Target>,
+    so_far: Vec<Exchange>,
+}
+
+/// How the pursuit of an inquiry ended for now.
+enum Pursuit {
+    /// Everything was asked.
+    Complete,
+    /// A confirmation is to come, once the lane's other targets have been asked.
+    Later,
+    /// The run is being stopped.
+    Stopped,
+    /// The site has refused so often that it is left alone.
+    SiteClosed,
+}
+
+/// What every inquiry of a run shares.
+struct Office {
+    prober: Prober,
+    terms: Terms,
+    stop: Stop,
+    counts: Arc<Counts>,
+    records: mpsc::Sender<Record>,
+    unfinished: AtomicBool,
+    asked: Mutex<HashMap<String, u64>>,
+    suffixes: Suffixes,
+}
+
+/// Asks every endpoint that has not been asked to the end, and gives the finished manifest.
+///
+/// # Errors
+/// When the evidence cannot be read or written. What was measured before that is kept.
+pub async fn run(run: Run, stop: Stop, show_progress: bool) -> Result<Manifest> {
+    let Run { dir, mut manifest, targets, terms, pace, prober } = run;
+    write_manifest(&dir, &manifest)?;
+    let suffixes = manifest.suffixes.iter().fold(Suffixes::default(), |suffixes, it| suffixes.with(it));
+    let (counts, total) = (Arc::new(Counts::default()), targets.len() as u64);
+    let inquiries = open_inquiries(&dir, targets, &terms, &counts)?;
+    let lanes = lanes::lanes(inquiries, |it: &Inquiry| suffixes.site(&it.target.url), manifest.seed);
+
+    let (records, queue) = mpsc::channel(QUEUE);
+    let mut writer = dir.append_evidence()?;
+    let failed = stop.clone();
+    let writing = tokio::task::spawn_blocking(move || {
+        let written = drain(queue, &mut writer);
+        if written.is_err() {
+            // Nothing that cannot be kept is asked for.
+            failed.soft.cancel();
+            failed.hard.cancel();
+        }
+        written
+    });
+    let (ended, until) = oneshot::channel();
+    let showing = show_progress.then(|| tokio::spawn(progress::show(Arc::clone(&counts), total, until)));
+
+    let office = Arc::new(Office {
+        prober,
+        terms,
+        stop: stop.clone(),
+        counts: Arc::clone(&counts),
+        records,
+        unfinished: AtomicBool::new(false),
+        asked: Mutex::default(),
+        suffixes,
+    });
+    let desk = Arc::clone(&office);
+    let driving = tokio::spawn(lanes::drive(lanes, pace, stop.soft.clone(), move |inquiry, lane| {
+        let office = Arc::clone(&desk);
+        async move { office.pursue(inquiry, &lane).await }
+    }));
+    let aborter = driving.abort_handle();
+    let stopped_hard = tokio::select! {
+        _ = driving => false,
+        () = stop.hard.cancelled() => { aborter.abort(); true }
+    };
+
+    let _ = ended.send(());
+    if let Some(showing) = showing {
+        showing.await.context("the progress display failed")?;
+    }
+    manifest.complete = !stopped_hard && !stop.soft.is_cancelled() && !office.unfinished.load(Ordering::Relaxed);
+    manifest.requests += counts.requests();
+    let asked = office.asked.lock().unwrap_or_else(PoisonError::into_inner).clone();
+    let most = asked.into_iter().max_by(|(a_site, a), (b_site, b)| a.cmp(b).then(b_site.cmp(a_site)));
+    if most.as_ref().map(|it| it.1) > manifest.most_asked.as_ref().map(|it| it.1) {
+        manifest.most_asked = most;
+    }
+    // The writer ends when the last sender is gone.
+    drop(office);
+    writing.await.context("the writer failed")??;
+    manifest.ended_at = Some(Timestamp::now());
+    write_manifest(&dir, &manifest)?;
+    Ok(manifest)
+}
+
+/// Writes `manifest.json`.
+///
+/// # Errors
+/// When it cannot be written.
+pub fn write_manifest(dir: &RunDir, manifest: &Manifest) -> Result<()> {
+    dir.replace(file::MANIFEST, |to| {
+        serde_json::to_writer_pretty(&mut *to, manifest)?;
+        Ok(to.write_all(b"\n")?)
+    })
+}
+
+/// The inquiries that are not complete, with what their evidence holds already.
+fn open_inquiries(dir: &RunDir, targets: Vec<Target>, terms: &Terms, counts: &Counts) -> Result<Vec<Inquiry>> {
+    let mut evidence = dir.evidence()?;
+    let mut open = Vec::new();
+    for target in targets {
+        let (mut so_far, _) = reckon::split(evidence.of(target.endpoint)?);
+        let secrets = Secrets::of(&target.url);
+        for exchange in &mut so_far {
+            exchange.request.url = secrets.restore(&exchange.request.url);
+        }
+        if so_far.is_empty() || inquiry::next(&target, &so_far, terms) != Next::Done {
+            open.push(Inquiry { target: Arc::new(target), so_far });
+        } else {
+            counts.finish(verdict(&target, terms, &so_far));
+        }
+    }
+    Ok(open)
+}
+
+fn verdict(target: &Target, terms: &Terms, exchanges: &[Exchange]) -> Verdict {
+    inquiry::settled(target, &terms.version, exchanges).map_or(Verdict::Unmeasured, |it| it.reading.verdict)
+}
+
+/// Writes what comes, in batches: everything that waits goes to the operating system together.
+fn drain(mut queue: mpsc::Receiver<Record>, writer: &mut crate::store::EvidenceWriter) -> Result<()> {
+    while let Some(record) = queue.blocking_recv() {
+        writer.add(&record)?;
+        while let Ok(record) = queue.try_recv() {
+            writer.add(&record)?;
+        }
+        writer.flush()?;
+    }
+    writer.flush()
+}
+
+impl Office {
+    /// Pursues an inquiry until it is complete, or wants to be taken up again later.
+    async fn pursue(&self, mut inquiry: Inquiry, lane: &Lane) -> Done<Inquiry> {
+        let endpoint = inquiry.target.endpoint;
+        match unwinding(self.ask_all(&mut inquiry, lane)).await {
+            Ok(Pursuit::Complete) => {}
+            Ok(Pursuit::Later) => return Done::Again(inquiry),
+            Ok(Pursuit::Stopped) => {
+                self.unfinished.store(true, Ordering::Relaxed);
+                return Done::Finished;
+            }
+            Ok(Pursuit::SiteClosed) => self.skip(endpoint, Unmeasured::SitePaused).await,
+            // A panic of ours says nothing of the endpoint.
+            Err(()) => self.skip(endpoint, Unmeasured::InstrumentError).await,
+        }
+        self.counts.finish(verdict(&inquiry.target, &self.terms, &inquiry.so_far));
+        Done::Finished
+    }
+
+    async fn skip(&self, endpoint: u32, why: Unmeasured) {
+        let _ = self.records.send(Record::Skipped(Skipped { skipped: why, endpoint })).await;
+    }
+
+    async fn ask_all(&self, inquiry: &mut Inquiry, lane: &Lane) -> Pursuit {
+        let secrets = Secrets::of(&inquiry.target.url);
+        let mut first = true;
+        loop {
+            let ask = match inquiry::next(&inquiry.target, &inquiry.so_far, &self.terms) {
+                Next::Done => return Pursuit::Complete,
+                Next::Ask(ask) => ask,
+                // Taken up again: now it is later.
+                Next::Later(ask) if first => ask,
+                Next::Later(_) => return Pursuit::Later,
+            };
+            let opens = ask.attempt > inquiry.so_far.last().map_or(0, |it| it.attempt) || inquiry.so_far.is_empty();
+            if self.stop.soft.is_cancelled() && opens {
+                return Pursuit::Stopped;
+            }
+            if lane.is_closed() && opens {
+                return Pursuit::SiteClosed;
+            }
+            first = false;
+            tokio::time::sleep(Duration::from_millis(ask.wait_ms)).await;
+            let place = lane.turn().await;
+            self.note_asked(&inquiry.target);
+            self.counts.start_request();
+            let exchanges = self.prober.send(inquiry.target.endpoint, &ask).await;
+            self.counts.end_request();
+            drop(place);
+            for exchange in exchanges {
+                heed(&exchange, lane).await;
+                let mut shown = exchange.clone();
+                hide(&mut shown, &secrets);
+                let _ = self.records.send(Record::Exchange(Box::new(shown))).await;
+                inquiry.so_far.push(exchange);
+            }
+        }
+    }
+
+    fn note_asked(&self, target: &Target) {
+        let site = self.suffixes.site(&target.url);
+        *self.asked.lock().unwrap_or_else(PoisonError::into_inner).entry(site).or_default() += 1;
+    }
+}
+
+/// Takes a site's word that it has enough for now.
+async fn heed(exchange: &Exchange, lane: &Lane) {
+    match exchange.answer() {
+        Some(answer) if matches!(answer.status, 429 | 503) => lane.pause(retry_after(answer, exchange.started_at)).await,
+        Some(_) if exchange.leg != Leg::Close => lane.relax(),
+        Some(_) | None => {}
+    }
+}
+
+/// `Retry-After`, in seconds or as a date (RFC 9110 §10.2.3).
+fn retry_after(answer: &Answer, now: Timestamp) -> Option<Duration> {
+    let value = answer.header("retry-after")?.trim();
+    if let Ok(seconds) = value.parse() {
+        return Some(Duration::from_secs(seconds));
+    }
+    let date = jiff::fmt::rfc2822::parse(value).ok()?;
+    Duration::try_from(date.timestamp().duration_since(now)).ok()
+}
+
+/// Takes a target's secrets out of what is written of an exchange.
+fn hide(exchange: &mut Exchange, secrets: &Secrets) {
+    if secrets.is_empty() {
+        return;
+    }
+    exchange.request.url = secrets.hide(&exchange.request.url);
+    if let crate::exchange::Reply::Answer(answer) = &mut exchange.reply {
+        for (_, value) in &mut answer.headers {
+            *value = secrets.hide(value);
+        }
+        if let Ok(text) = std::str::from_utf8(&answer.body.0) {
+            answer.body.0 = secrets.hide(text).into_bytes();
+        }
+    }
+}
+
+/// Runs a future, and turns a panic inside it into a value.
+async fn unwinding<T>(future: impl Future<Output = T>) -> Result<T, ()> {
+    let mut future = pin!(future);
+    std::future::poll_fn(|cx| match std::panic::catch_unwind(AssertUnwindSafe(|| future.as_mut().poll(cx))) {
+        Ok(poll) => poll.map(Ok),
+        Err(_) => std::task::Poll::Ready(Err(())),
+    })
+    .await
+}

@@ -1,0 +1,429 @@
+//! A run directory on disk: evidence appended line by line, files replaced whole, one run at a time.
+//! What the files say is `scan`'s and `report`'s affair.
+
+use std::fs::{self, File, OpenOptions, TryLockError};
+use std::io::{self, BufRead, BufReader, BufWriter, Read, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, bail};
+use serde::{Deserialize, Serialize};
+
+use crate::exchange::Exchange;
+use crate::outcome::Unmeasured;
+
+/// The files of a run directory.
+pub mod file {
+    /// What the run was.
+    pub const MANIFEST: &str = "manifest.json";
+    /// The frozen list.
+    pub const TARGETS: &str = "targets.ndjson";
+    /// What was sent and what came back.
+    pub const EVIDENCE: &str = "evidence.ndjson";
+    /// The census.
+    pub const RESULTS: &str = "results.csv";
+    /// The tables, long form.
+    pub const SUMMARY_CSV: &str = "summary.csv";
+    /// The tables, for people.
+    pub const SUMMARY_MD: &str = "summary.md";
+    /// The tables, for programs.
+    pub const SUMMARY_JSON: &str = "summary.json";
+    /// One row a finding.
+    pub const FINDINGS: &str = "findings.csv";
+    /// Held while a run writes here.
+    pub const LOCK: &str = ".lock";
+}
+
+/// A run directory.
+#[derive(Debug)]
+pub struct RunDir {
+    path: PathBuf,
+    /// Held as long as the run writes.
+    _lock: Option<File>,
+}
+
+/// A line of the evidence file.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Record {
+    /// Something was sent.
+    Exchange(Box<Exchange>),
+    /// Nothing more was sent to an endpoint, and why.
+    Skipped(Skipped),
+}
+
+/// An endpoint that was left alone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Skipped {
+    /// Why.
+    pub skipped: Unmeasured,
+    /// Its number.
+    pub endpoint: u32,
+}
+
+impl Record {
+    /// The endpoint it is about.
+    #[must_use]
+    pub fn endpoint(&self) -> u32 {
+        match self {
+            Self::Exchange(exchange) => exchange.endpoint,
+            Self::Skipped(skipped) => skipped.endpoint,
+        }
+    }
+
+    fn write(&self, to: &mut impl Write) -> io::Result<()> {
+        match self {
+            Self::Exchange(exchange) => serde_json::to_writer(&mut *to, exchange)?,
+            Self::Skipped(skipped) => serde_json::to_writer(&mut *to, skipped)?,
+        }
+        to.write_all(b"\n")
+    }
+
+    fn read(line: &[u8]) -> serde_json::Result<Self> {
+        if line.starts_with(b"{\"skipped\"") {
+            return serde_json::from_slice(line).map(Self::Skipped);
+        }
+        serde_json::from_slice(line).map(|exchange| Self::Exchange(Box::new(exchange)))
+    }
+}
+
+impl RunDir {
+    /// A new run directory. Whatever is there already stays: a directory that holds a run is refused.
+    ///
+    /// # Errors
+    /// When it cannot be made, holds a run, or another run writes there.
+    pub fn create(path: &Path) -> Result<Self> {
+        if path.join(file::MANIFEST).exists() {
+            bail!("{} holds a run already; give another --out, or --resume to continue it", path.display());
+        }
+        fs::create_dir_all(path).with_context(|| format!("cannot make {}", path.display()))?;
+        Self::locked(path)
+    }
+
+    /// An existing run directory, to continue its run.
+    ///
+    /// # Errors
+    /// When it holds no run, or another run writes there.
+    pub fn resume(path: &Path) -> Result<Self> {
+        if !path.join(file::MANIFEST).exists() {
+            bail!("{} holds no run to resume: it has no {}", path.display(), file::MANIFEST);
+        }
+        Self::locked(path)
+    }
+
+    /// An existing run directory, to read.
+    ///
+    /// # Errors
+    /// When it holds no run.
+    pub fn open(path: &Path) -> Result<Self> {
+        if !path.join(file::MANIFEST).exists() {
+            bail!("{} is no run directory: it has no {}", path.display(), file::MANIFEST);
+        }
+        Ok(Self { path: path.to_owned(), _lock: None })
+    }
+
+    fn locked(path: &Path) -> Result<Self> {
+        let lock_path = path.join(file::LOCK);
+        let lock = File::create(&lock_path).with_context(|| format!("cannot write {}", lock_path.display()))?;
+        match lock.try_lock() {
+            Ok(()) => Ok(Self { path: path.to_owned(), _lock: Some(lock) }),
+            Err(TryLockError::WouldBlock) => bail!("another run writes to {} now", path.display()),
+            Err(TryLockError::Error(error)) => Err(error).with_context(|| format!("cannot lock {}", lock_path.display())),
+        }
+    }
+
+    /// Where it is.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Where one of its files is.
+    #[must_use]
+    pub fn file(&self, name: &str) -> PathBuf {
+        self.path.join(name)
+    }
+
+    /// Replaces a file whole: written beside, synced, renamed.
+    ///
+    /// # Errors
+    /// When it cannot be written; the old file is then still there.
+    pub fn replace(&self, name: &str, write: impl FnOnce(&mut dyn Write) -> Result<()>) -> Result<()> {
+        replace(&self.file(name), write)
+    }
+
+    /// Reads a JSON file.
+    ///
+    /// # Errors
+    /// When it cannot be read, or is not what it should be.
+    pub fn read_json<T: serde::de::DeserializeOwned>(&self, name: &str) -> Result<T> {
+        let path = self.file(name);
+        let text = fs::read(&path).with_context(|| format!("cannot read {}", path.display()))?;
+        serde_json::from_slice(&text).with_context(|| format!("cannot understand {}", path.display()))
+    }
+
+    /// Reads the frozen list, a row at a time.
+    ///
+    /// # Errors
+    /// When it cannot be read; a line that cannot be understood is named.
+    pub fn each_target<T: serde::de::DeserializeOwned>(&self, mut each: impl FnMut(T) -> Result<()>) -> Result<()> {
+        let path = self.file(file::TARGETS);
+        let reader = BufReader::new(File::open(&path).with_context(|| format!("cannot read {}", path.display()))?);
+        for (number, line) in reader.lines().enumerate() {
+            let line = line.with_context(|| format!("cannot read {}", path.display()))?;
+            let row = serde_json::from_str(&line).with_context(|| format!("{} line {}: cannot understand it", path.display(), number + 1))?;
+            each(row)?;
+        }
+        Ok(())
+    }
+
+    /// Opens the evidence to append to. A line that a killed run left half-written is cut off.
+    ///
+    /// # Errors
+    /// When it cannot be opened or mended.
+    pub fn append_evidence(&self) -> Result<EvidenceWriter> {
+        let path = self.file(file::EVIDENCE);
+        let open = || -> io::Result<File> {
+            let mut file = OpenOptions::new().read(true).append(true).create(true).open(&path)?;
+            let whole = whole_lines(&mut file)?;
+            file.set_len(whole)?;
+            Ok(file)
+        };
+        let file = open().with_context(|| format!("cannot open {}", path.display()))?;
+        Ok(EvidenceWriter { path, file: BufWriter::with_capacity(256 << 10, file) })
+    }
+
+    /// Opens the evidence to read.
+    ///
+    /// # Errors
+    /// When it cannot be read, or a line is not what it should be.
+    pub fn evidence(&self) -> Result<Evidence> {
+        let path = self.file(file::EVIDENCE);
+        let mut index = Vec::new();
+        if !path.exists() {
+            return Ok(Evidence { path, file: None, index });
+        }
+        let file = File::open(&path).with_context(|| format!("cannot read {}", path.display()))?;
+        let mut reader = BufReader::with_capacity(1 << 20, file);
+        let (mut line, mut offset, mut number) = (Vec::new(), 0u64, 0u64);
+        loop {
+            line.clear();
+            let length = reader.read_until(b'\n', &mut line).with_context(|| format!("cannot read {}", path.display()))?;
+            number += 1;
+            // A line without an end is one that a killed run left half-written.
+            if length == 0 || line.last() != Some(&b'\n') {
+                break;
+            }
+            let about: About = serde_json::from_slice(&line).with_context(|| format!("{} line {number}: cannot understand it", path.display()))?;
+            index.push(Place { endpoint: about.endpoint, offset, length: u32::try_from(length).unwrap_or(u32::MAX) });
+            offset += length as u64;
+        }
+        // Stable: an endpoint's records stay in the order they were written.
+        index.sort_by_key(|place| place.endpoint);
+        Ok(Evidence { path, file: Some(reader.into_inner()), index })
+    }
+}
+
+/// What every line of evidence has; the rest is not looked at while the index is made.
+#[derive(Deserialize)]
+struct About {
+    endpoint: u32,
+}
+
+/// Where a record stands.
+#[derive(Debug, Clone, Copy)]
+struct Place {
+    endpoint: u32,
+    length: u32,
+    offset: u64,
+}
+
+/// The evidence of a run, by endpoint.
+#[derive(Debug)]
+pub struct Evidence {
+    path: PathBuf,
+    file: Option<File>,
+    index: Vec<Place>,
+}
+
+impl Evidence {
+    /// Everything recorded of an endpoint, in the order it was written.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    pub fn of(&mut self, endpoint: u32) -> Result<Vec<Record>> {
+        let start = self.index.partition_point(|place| place.endpoint < endpoint);
+        let places = self.index[start..].iter().take_while(|place| place.endpoint == endpoint);
+        let Some(file) = &mut self.file else { return Ok(Vec::new()) };
+        let mut records = Vec::new();
+        for place in places {
+            let mut line = vec![0; place.length as usize];
+            file.seek(SeekFrom::Start(place.offset))
+                .and_then(|_| file.read_exact(&mut line))
+                .with_context(|| format!("cannot read {}", self.path.display()))?;
+            let record = Record::read(&line).with_context(|| format!("{} at byte {}: cannot understand it", self.path.display(), place.offset))?;
+            records.push(record);
+        }
+        Ok(records)
+    }
+
+    /// How many records there are.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.index.len()
+    }
+
+    /// Whether nothing was recorded.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.index.is_empty()
+    }
+}
+
+/// Appends evidence.
+#[derive(Debug)]
+pub struct EvidenceWriter {
+    path: PathBuf,
+    file: BufWriter<File>,
+}
+
+impl EvidenceWriter {
+    /// Adds a record.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub fn add(&mut self, record: &Record) -> Result<()> {
+        record.write(&mut self.file).with_context(|| format!("cannot write {}", self.path.display()))
+    }
+
+    /// Hands everything added to the operating system.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub fn flush(&mut self) -> Result<()> {
+        self.file.flush().with_context(|| format!("cannot write {}", self.path.display()))
+    }
+}
+
+/// The length of a file up to its last line's end.
+fn whole_lines(file: &mut File) -> io::Result<u64> {
+    const STEP: u64 = 64 << 10;
+    let mut end = file.seek(SeekFrom::End(0))?;
+    while end > 0 {
+        let start = end.saturating_sub(STEP);
+        let mut block = vec![0; usize::try_from(end - start).unwrap_or_default()];
+        file.seek(SeekFrom::Start(start))?;
+        file.read_exact(&mut block)?;
+        if let Some(at) = block.iter().rposition(|byte| *byte == b'\n') {
+            return Ok(start + at as u64 + 1);
+        }
+        end = start;
+    }
+    Ok(0)
+}
+
+/// Replaces a file whole: written beside, synced, renamed.
+///
+/// # Errors
+/// When it cannot be written; the old file is then still there.
+pub fn replace(path: &Path, write: impl FnOnce(&mut dyn Write) -> Result<()>) -> Result<()> {
+    replace_with(path, private(path), write)
+}
+
+/// The frozen list may hold keys; nobody else reads it.
+fn private(path: &Path) -> bool {
+    path.file_name().is_some_and(|name| name == file::TARGETS)
+}
+
+fn replace_with(path: &Path, private: bool, write: impl FnOnce(&mut dyn Write) -> Result<()>) -> Result<()> {
+    let draft = path.with_file_name(format!(".{}.part", path.file_name().unwrap_or_default().to_string_lossy()));
+    let attempt = || -> Result<()> {
+        let mut options = OpenOptions::new();
+        options.write(true).create(true).truncate(true);
+        #[cfg(unix)]
+        if private {
+            std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+        }
+        let mut writer = BufWriter::new(options.open(&draft)?);
+        write(&mut writer)?;
+        let file = writer.into_inner().map_err(io::IntoInnerError::into_error)?;
+        file.sync_all()?;
+        fs::rename(&draft, path)?;
+        Ok(())
+    };
+    let done = attempt().with_context(|| format!("cannot write {}", path.display()));
+    if done.is_err() {
+        // What is half-written is of no use to anyone, and may be what fills the disk.
+        let _ = fs::remove_file(&draft);
+    }
+    done
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn skipped(endpoint: u32) -> Record {
+        Record::Skipped(Skipped { skipped: Unmeasured::SitePaused, endpoint })
+    }
+
+    #[test]
+    fn evidence_is_read_by_endpoint_in_the_order_it_was_written() {
+        let folder = tempfile::tempdir().unwrap();
+        let dir = RunDir::create(folder.path()).unwrap();
+        let mut writer = dir.append_evidence().unwrap();
+        for endpoint in [2, 0, 2] {
+            writer.add(&skipped(endpoint)).unwrap();
+        }
+        writer.flush().unwrap();
+        let mut evidence = dir.evidence().unwrap();
+        let counts: Vec<usize> = (0..3).map(|endpoint| evidence.of(endpoint).unwrap().len()).collect();
+        assert_eq!(counts, [1, 0, 2]);
+    }
+
+    #[test]
+    fn a_half_written_line_is_cut_off_before_more_is_added() {
+        let folder = tempfile::tempdir().unwrap();
+        let dir = RunDir::create(folder.path()).unwrap();
+        let mut writer = dir.append_evidence().unwrap();
+        writer.add(&skipped(1)).unwrap();
+        writer.flush().unwrap();
+        drop(writer);
+        let path = dir.file(file::EVIDENCE);
+        let whole = fs::read(&path).unwrap();
+        fs::write(&path, [whole.as_slice(), b"{\"skipped\":\"sit"].concat()).unwrap();
+        assert_eq!(dir.evidence().unwrap().len(), 1);
+        let mut writer = dir.append_evidence().unwrap();
+        writer.add(&skipped(7)).unwrap();
+        writer.flush().unwrap();
+        assert_eq!(dir.evidence().unwrap().of(7).unwrap(), [skipped(7)]);
+    }
+
+    #[test]
+    fn two_runs_do_not_write_to_one_directory() {
+        let folder = tempfile::tempdir().unwrap();
+        let _held = RunDir::create(folder.path()).unwrap();
+        assert!(RunDir::create(folder.path()).unwrap_err().to_string().contains("another run"));
+    }
+
+    #[test]
+    fn a_file_is_replaced_whole_or_not_at_all() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.md");
+        replace(&path, |to| Ok(to.write_all(b"a long report")?)).unwrap();
+        replace(&path, |to| Ok(to.write_all(b"short")?)).unwrap();
+        assert!(replace(&path, |_| bail!("disk full")).is_err());
+        assert_eq!(fs::read_to_string(&path).unwrap(), "short");
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+        let error = replace(Path::new("/proc/nope/x.md"), |_| Ok(())).unwrap_err();
+        assert!(format!("{error:#}").starts_with("cannot write /proc/nope/x.md: "), "{error:#}");
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn the_frozen_list_is_for_its_owner_only() {
+        use std::os::unix::fs::PermissionsExt;
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join(file::TARGETS);
+        replace(&path, |_| Ok(())).unwrap();
+        assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+    }
+}
