@@ -197,6 +197,28 @@ fn a_wider_terminal_is_told_more_and_a_narrower_one_no_less() {
 }
 
 #[test]
+fn a_key_is_cut_where_it_would_push_figures_out() {
+    let long = "x".repeat(300);
+    let mut tally = Tally::default();
+    tally.add(&Row {
+        rpc_message: Some(format!("{long} {long}")),
+        protocol_version: Some(long.clone()),
+        ..at(
+            &format!("{long}.test"),
+            "/",
+            row(Outcome::JsonrpcError, "-32603", Verdict::Faulty),
+        )
+    });
+    let summary = tally.summary(&RunFacts::default());
+    for &name in TableName::ALL {
+        let table = one_table(&summary, name, Format::Text).unwrap();
+        for line in table.lines().filter(|it| !it.starts_with("    ")) {
+            assert!(line.chars().count() <= WIDTH, "{line}");
+        }
+    }
+}
+
+#[test]
 fn colour_adds_nothing_but_colour() {
     let coloured = text(&census(), 80, true);
     let mut bare = String::new();
