@@ -36,7 +36,6 @@ impl Id {
             Some(Value::Number(number)) if number.as_i64() == Some(ours) => Self::Ours,
             #[expect(
                 clippy::cast_precision_loss,
-                clippy::float_cmp,
                 reason = "our ids are small, and exactly representable"
             )]
             Some(Value::Number(number)) if number.as_f64() == Some(ours as f64) => {

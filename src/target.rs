@@ -130,7 +130,7 @@ pub fn fill<'a>(raw: &str, default: impl Fn(&str) -> Option<&'a str>) -> String 
             continue;
         };
         if let Some(value) = default(name) {
-            filled.push_str(value)
+            filled.push_str(value);
         } else {
             filled.push('{');
             filled.push_str(name);
@@ -346,10 +346,9 @@ pub fn redacted(url: &Url) -> String {
 fn redacted_pair(pair: &str) -> String {
     match pair.split_once('=') {
         Some((key, value)) if !value.is_empty() => format!("{key}={REDACTED}"),
-        Some(_) => pair.to_owned(),
         // A bare word may be the key itself.
         None if pair.len() > 16 => REDACTED.to_owned(),
-        None => pair.to_owned(),
+        Some(_) | None => pair.to_owned(),
     }
 }
 

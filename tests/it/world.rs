@@ -1,9 +1,4 @@
 //! The loopback world, spoken to with raw sockets: what is scripted is what is on the wire.
-#![expect(
-    clippy::unwrap_used,
-    reason = "a test that cannot go on says where it stopped"
-)]
-
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
