@@ -21,13 +21,13 @@ use crate::row::Row;
 use crate::scan::{self, Run, Stop};
 use crate::store::{RunDir, file};
 use crate::world::case::{self, Case, Expect};
-use crate::world::{Offered, World};
+use crate::world::{self, Offered, World};
 
 use super::options::{Asking, Span};
 use super::{Exit, print, say};
 
 /// Longer than the slowest case that must be waited for, shorter than those that must not.
-const TIMEOUT: Duration = Duration::from_secs(7);
+const TIMEOUT: Duration = Duration::from_secs(6);
 
 /// Replay recorded server behaviours against this instrument, and report every disagreement.
 #[derive(Debug, Args)]
@@ -260,11 +260,10 @@ pub(super) fn replay(cases: Vec<Case>) -> Result<Judged> {
         let mut versions: Vec<&String> = expected.iter().map(|it| &it.3).collect();
         versions.sort();
         versions.dedup();
-        // Every case is a server of its own under one name: the cases need no pace.
+        // Every case is a server and a site of its own: the cases need no pace.
         let asking = Asking {
             gap: Span(Duration::ZERO),
             rate: 0,
-            depth: usize::MAX,
             width: expected.len().max(1),
             timeout: Span(TIMEOUT),
             confirm: 0,
@@ -334,11 +333,14 @@ async fn scan_world(
     asking: &Asking,
 ) -> Result<BTreeMap<String, Row>> {
     let path = dir.path().to_owned();
-    let manifest = Manifest::begun(
-        Timestamp::now(),
-        vec!["gauntlet".to_owned()],
-        asking.parameters(),
-    );
+    let manifest = Manifest {
+        suffixes: vec![world::GAUNTLET.to_owned()],
+        ..Manifest::begun(
+            Timestamp::now(),
+            vec!["gauntlet".to_owned()],
+            asking.parameters(),
+        )
+    };
     scan::run(
         over(world, dir, offered.iter().copied(), asking, manifest)?,
         Stop::default(),

@@ -255,7 +255,11 @@ pub(super) fn write_sample(dir: &RunDir, folder: &std::path::Path) -> Result<()>
         })?;
         Ok(results.flush()?)
     })?;
-    write_summary(folder, &tally.summary(&facts).without_timings())
+    let summary = tally.summary(&facts).without_timings();
+    write_summary(folder, &summary)?;
+    store::replace(&folder.join("summary.txt"), |to| {
+        Ok(to.write_all(report::text(&summary, report::WIDTH, false).as_bytes())?)
+    })
 }
 
 /// A row without what differs from run to run: times, and the ports that the system chose.

@@ -477,7 +477,7 @@ fn entries_that_are_mostly_empty_are_another_shape() {
     refuses(
         br#"{"servers":[{"name":"Acme","url":"https://dir.test/acme","external_url":null,"source_code_url":"https://git.test/a"}],"total_count":1,"next":null}"#,
         None,
-        "a-list, entry 1: 1 of 1 entries give no server; found an object with external_url, name, source_code_url, url; expected servers with \"name\" and \"remotes\", or objects with a \"url\"",
+        "a-list, entry 1: 1 of 1 entries give no server; found an object with name, url, external_url, source_code_url; expected servers with \"name\" and \"remotes\", or objects with a \"url\"",
     );
     refuses(
         br#"{"pageInfo":{},"servers":[{"id":"x","name":"acme","attributes":[]},{"name":"b","url":"https://b.test/"},{}]}"#,

@@ -38,6 +38,14 @@ fn table(head: &str, rows: impl Iterator<Item = (&'static str, String)>) -> Stri
 }
 
 #[test]
+fn the_column_dictionary_is_what_the_types_say() {
+    let kept =
+        fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/reports/README.md")).unwrap();
+    let want = mcp_census::report::readme();
+    assert!(kept == want, "write this to reports/README.md:\n{want}");
+}
+
+#[test]
 fn every_outcome_is_explained() {
     holds(
         "outcomes",
