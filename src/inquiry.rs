@@ -7,6 +7,7 @@ use url::Url;
 
 use crate::classify::{self, Reading, classify};
 use crate::exchange::{BodyEnd, Exchange, Fault, Leg, Reply, Request, Stage};
+use crate::jsonrpc::{self, CodeGroup, INVALID_PARAMS, INVALID_REQUEST, METHOD_NOT_FOUND};
 use crate::mcp::{Identity, Resume};
 use crate::outcome::{Detail, Transport, Turn};
 use crate::redirect::{self, Step};
@@ -216,11 +217,14 @@ fn post_instead(stream: &Exchange) -> bool {
 /// Matrix"): a JSON-RPC error by header validation, unknown method, missing `_meta` or version, or a bare 400.
 fn may_be_modern(reading: &Reading) -> bool {
     match reading.detail {
+        Detail::Code(METHOD_NOT_FOUND | INVALID_PARAMS | INVALID_REQUEST) | Detail::Status(400) => {
+            true
+        }
+        // Its own codes, and those that its drafts had.
         Detail::Code(code) => matches!(
-            code,
-            -32022..=-32020 | -32601 | -32602 | -32600 | -32004 | -32001 | -32000
+            jsonrpc::group(code),
+            CodeGroup::McpReservedDefined | CodeGroup::LegacyRange
         ),
-        Detail::Status(400) => true,
         _ => false,
     }
 }

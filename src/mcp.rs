@@ -320,12 +320,20 @@ fn server_info(result: &Value) -> (Option<&Value>, bool) {
     }
 }
 
-/// Whether a `DiscoverResult` or an error's `data` names a revision of the modern era.
+/// Whether a list of versions names a revision of the modern era.
 #[must_use]
 pub fn names_modern(versions: &[String]) -> bool {
-    versions
-        .iter()
-        .any(|version| is_date(version) && version.as_str() >= MODERN_VERSION)
+    versions.iter().any(|version| is_modern(version))
+}
+
+/// Whether it names such revisions and no other.
+#[must_use]
+pub fn names_only_modern(versions: &[String]) -> bool {
+    !versions.is_empty() && versions.iter().all(|version| is_modern(version))
+}
+
+fn is_modern(version: &str) -> bool {
+    is_date(version) && version >= MODERN_VERSION
 }
 
 /// The revisions that an `UnsupportedProtocolVersion` error lists in `data.supported`.

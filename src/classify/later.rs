@@ -6,6 +6,7 @@ use crate::body::{self, Content};
 use crate::envelope::{self, Said};
 use crate::exchange::{Answer, Exchange, Leg};
 use crate::finding::Check;
+use crate::jsonrpc::UNSUPPORTED_PROTOCOL_VERSION;
 use crate::mcp::{self, DISCOVER_ID};
 use crate::outcome::{BodyKind, Detail, Era, Hint, Session, Transport};
 
@@ -54,7 +55,7 @@ pub(super) fn hear_discover(reading: &mut Reading, exchanges: &[Exchange]) {
             }
         },
         Said::Error {
-            code: -32022,
+            code: UNSUPPORTED_PROTOCOL_VERSION,
             data: Some(data),
             ..
         } if mcp::names_modern(&mcp::supported(data)) => {
