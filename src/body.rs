@@ -65,7 +65,11 @@ pub struct Body {
 pub fn read(answer: &Answer) -> Body {
     let mut findings = Vec::new();
     let raw = &answer.body.0;
-    let label = answer.all("content-encoding").collect::<Vec<_>>().join(", ").to_ascii_lowercase();
+    let label = answer
+        .all("content-encoding")
+        .collect::<Vec<_>>()
+        .join(", ")
+        .to_ascii_lowercase();
     for coding in label.split(',').map(str::trim) {
         if coding == "identity" {
             findings.push(Check::ContentEncodingIdentity.into());
@@ -75,10 +79,16 @@ pub fn read(answer: &Answer) -> Body {
     }
     let complete = matches!(answer.end, BodyEnd::Complete);
     let decoded = coding::decode(&label, raw, complete);
-    let over_limit = decoded.flaw == Some(CodingFlaw::OverLimit) || answer.end == BodyEnd::OverLimit;
+    let over_limit =
+        decoded.flaw == Some(CodingFlaw::OverLimit) || answer.end == BodyEnd::OverLimit;
     if decoded.flaw == Some(CodingFlaw::Wrong) {
         findings.push(Check::ContentEncodingMismatch.into());
-        return Body { content: Content::Not(NotJson::ContentEncoding), kind: BodyKind::Binary, text: String::new(), findings };
+        return Body {
+            content: Content::Not(NotJson::ContentEncoding),
+            kind: BodyKind::Binary,
+            text: String::new(),
+            findings,
+        };
     }
     let truncated = decoded.flaw == Some(CodingFlaw::Truncated);
     if truncated {
@@ -100,20 +110,38 @@ pub fn read(answer: &Answer) -> Body {
 fn sniff(bytes: &[u8], media: &str, mut findings: Vec<Finding>) -> Body {
     if bytes.starts_with(b"\xFF\xFE") || bytes.starts_with(b"\xFE\xFF") {
         findings.push(Check::NotUtf8Encoding.into());
-        return Body { content: Content::Not(NotJson::NotUtf8), kind: BodyKind::Text, text: String::new(), findings };
+        return Body {
+            content: Content::Not(NotJson::NotUtf8),
+            kind: BodyKind::Text,
+            text: String::new(),
+            findings,
+        };
     }
-    let (bytes, marked) = bytes.strip_prefix(b"\xEF\xBB\xBF").map_or((bytes, false), |rest| (rest, true));
+    let (bytes, marked) = bytes
+        .strip_prefix(b"\xEF\xBB\xBF")
+        .map_or((bytes, false), |rest| (rest, true));
     let whole = std::str::from_utf8(bytes);
     let text = String::from_utf8_lossy(bytes).into_owned();
     let trimmed = text.trim();
     let is_stream = media == EVENT_STREAM;
-    let of = |content, kind, text: &str, findings| Body { content, kind, text: text.to_owned(), findings };
+    let of = |content, kind, text: &str, findings| Body {
+        content,
+        kind,
+        text: text.to_owned(),
+        findings,
+    };
 
     if trimmed.is_empty() {
-        let content = if is_stream { Content::Events(events(bytes)) } else { Content::Empty };
+        let content = if is_stream {
+            Content::Events(events(bytes))
+        } else {
+            Content::Empty
+        };
         return of(content, BodyKind::Empty, "", findings);
     }
-    if is_html(trimmed) || (media == "text/html" && trimmed.starts_with('<') && !has_json_tail(trimmed)) {
+    if is_html(trimmed)
+        || (media == "text/html" && trimmed.starts_with('<') && !has_json_tail(trimmed))
+    {
         return of(Content::Html, BodyKind::Html, trimmed, findings);
     }
     if let (Ok(_), Ok(json)) = (&whole, json::read(trimmed)) {
@@ -129,14 +157,25 @@ fn sniff(bytes: &[u8], media: &str, mut findings: Vec<Finding>) -> Body {
         return of(Content::Json(json), BodyKind::Json, trimmed, findings);
     }
     if is_stream || looks_like_events(trimmed) {
-        return of(Content::Events(events(bytes)), BodyKind::Sse, &text, findings);
+        return of(
+            Content::Events(events(bytes)),
+            BodyKind::Sse,
+            &text,
+            findings,
+        );
     }
-    let why = if whole.is_err() { undecodable(bytes, &mut findings) } else { not_json(trimmed, &mut findings) };
+    let why = if whole.is_err() {
+        undecodable(bytes, &mut findings)
+    } else {
+        not_json(trimmed, &mut findings)
+    };
     let kind = match why {
         NotJson::Binary => BodyKind::Binary,
         NotJson::Xml => BodyKind::Xml,
         NotJson::Syntax | NotJson::TrailingGarbage | NotJson::LeadingGarbage => BodyKind::Json,
-        NotJson::PlainText | NotJson::NotUtf8 | NotJson::SseData | NotJson::ContentEncoding => BodyKind::Text,
+        NotJson::PlainText | NotJson::NotUtf8 | NotJson::SseData | NotJson::ContentEncoding => {
+            BodyKind::Text
+        }
     };
     of(Content::Not(why), kind, trimmed, findings)
 }
@@ -145,13 +184,22 @@ fn events(bytes: &[u8]) -> Stream {
     let mut parser = Parser::default();
     let events = parser.push(bytes);
     let (last_id, retry) = (parser.last_id().to_owned(), parser.retry());
-    Stream { events, unterminated: parser.finish(), last_id, retry }
+    Stream {
+        events,
+        unterminated: parser.finish(),
+        last_id,
+        retry,
+    }
 }
 
 /// Whether an unlabelled text is an event stream: its first lines are fields, and one of them is `data`.
 fn looks_like_events(text: &str) -> bool {
     const FIELDS: [&str; 4] = ["data", "event", "id", "retry"];
-    let mut lines = text.lines().filter(|line| !line.trim().is_empty()).take(4).peekable();
+    let mut lines = text
+        .lines()
+        .filter(|line| !line.trim().is_empty())
+        .take(4)
+        .peekable();
     if lines.peek().is_none() {
         return false;
     }
@@ -167,8 +215,18 @@ fn looks_like_events(text: &str) -> bool {
 /// Whether a text is a web page, by its first tag, past comments and an XML declaration.
 #[must_use]
 pub fn is_html(text: &str) -> bool {
-    const OPENERS: [&str; 10] =
-        ["<!doctype html", "<html", "<head", "<body", "<title", "<meta", "<script", "<style", "<link", "<noscript"];
+    const OPENERS: [&str; 10] = [
+        "<!doctype html",
+        "<html",
+        "<head",
+        "<body",
+        "<title",
+        "<meta",
+        "<script",
+        "<style",
+        "<link",
+        "<noscript",
+    ];
     let mut rest = text.trim_start_matches('\u{feff}').trim_start();
     for _ in 0..20 {
         let after = if rest.starts_with("<!--") {
@@ -178,18 +236,26 @@ pub fn is_html(text: &str) -> bool {
         } else {
             break;
         };
-        let Some((_, after)) = after else { return false };
+        let Some((_, after)) = after else {
+            return false;
+        };
         rest = after.trim_start();
     }
     OPENERS.iter().any(|opener| {
-        rest.get(..opener.len()).is_some_and(|start| start.eq_ignore_ascii_case(opener))
-            && rest[opener.len()..].chars().next().is_none_or(|it| !it.is_ascii_alphanumeric() && it != '-')
+        rest.get(..opener.len())
+            .is_some_and(|start| start.eq_ignore_ascii_case(opener))
+            && rest[opener.len()..]
+                .chars()
+                .next()
+                .is_none_or(|it| !it.is_ascii_alphanumeric() && it != '-')
     })
 }
 
 /// Whether JSON stands at the end of a text: a warning printed before the answer.
 fn has_json_tail(text: &str) -> bool {
-    text.match_indices(['{', '[']).take(16).any(|(at, _)| at > 0 && json::read(text[at..].trim_end()).is_ok())
+    text.match_indices(['{', '['])
+        .take(16)
+        .any(|(at, _)| at > 0 && json::read(text[at..].trim_end()).is_ok())
 }
 
 /// Why bytes are no text.
@@ -199,17 +265,32 @@ fn undecodable(bytes: &[u8], findings: &mut Vec<Finding>) -> NotJson {
         return NotJson::Binary;
     }
     // Text in another encoding has few control characters; anything else is no text.
-    let controls = bytes.iter().filter(|byte| byte.is_ascii_control() && !byte.is_ascii_whitespace()).count();
-    if controls * 20 > bytes.len() { NotJson::Binary } else { NotJson::NotUtf8 }
+    let controls = bytes
+        .iter()
+        .filter(|byte| byte.is_ascii_control() && !byte.is_ascii_whitespace())
+        .count();
+    if controls * 20 > bytes.len() {
+        NotJson::Binary
+    } else {
+        NotJson::NotUtf8
+    }
 }
 
 /// Why a text is no JSON.
 fn not_json(text: &str, findings: &mut Vec<Finding>) -> NotJson {
     if text.starts_with(['{', '[', '"']) {
         let Err(Flaw::Trailing(end)) = json::read(text) else {
-            return if text.starts_with('[') && !text.contains(['"', '{', ',']) { NotJson::PlainText } else { NotJson::Syntax };
+            return if text.starts_with('[') && !text.contains(['"', '{', ',']) {
+                NotJson::PlainText
+            } else {
+                NotJson::Syntax
+            };
         };
-        if text[end..].trim().lines().all(|line| line.trim().is_empty() || json::read(line.trim()).is_ok()) {
+        if text[end..]
+            .trim()
+            .lines()
+            .all(|line| line.trim().is_empty() || json::read(line.trim()).is_ok())
+        {
             findings.push(Check::Ndjson.into());
         }
         return NotJson::TrailingGarbage;
@@ -220,8 +301,15 @@ fn not_json(text: &str, findings: &mut Vec<Finding>) -> NotJson {
     if text.starts_with("<?xml") || (text.starts_with('<') && text.ends_with('>')) {
         return NotJson::Xml;
     }
-    let controls = text.chars().filter(|it| it.is_control() && !it.is_whitespace()).count();
-    if controls * 20 > text.len() { NotJson::Binary } else { NotJson::PlainText }
+    let controls = text
+        .chars()
+        .filter(|it| it.is_control() && !it.is_whitespace())
+        .count();
+    if controls * 20 > text.len() {
+        NotJson::Binary
+    } else {
+        NotJson::PlainText
+    }
 }
 
 fn label_findings(body: &mut Body, media: &str, no_bytes: bool) {
@@ -233,12 +321,16 @@ fn label_findings(body: &mut Body, media: &str, no_bytes: bool) {
     }
     let is_json_label = media == "application/json" || media.ends_with("+json");
     let finding = match &body.content {
-        Content::Json(_) if media == EVENT_STREAM => Check::ContentTypeMismatch.of("sse_label_json_body"),
+        Content::Json(_) if media == EVENT_STREAM => {
+            Check::ContentTypeMismatch.of("sse_label_json_body")
+        }
         Content::Json(_) if !is_json_label => Check::ContentTypeWrong.of(media),
         Content::Events(_) if is_json_label => Check::ContentTypeMismatch.of("json_label_sse_body"),
         Content::Events(_) if media != EVENT_STREAM => Check::ContentTypeWrong.of(media),
         Content::Html if is_json_label => Check::ContentTypeMismatch.of("json_label_html_body"),
-        Content::Html if media == EVENT_STREAM => Check::ContentTypeMismatch.of("sse_label_html_body"),
+        Content::Html if media == EVENT_STREAM => {
+            Check::ContentTypeMismatch.of("sse_label_html_body")
+        }
         _ => return,
     };
     body.findings.push(finding);
@@ -251,9 +343,18 @@ mod tests {
 
     #[track_caller]
     fn check(media: &str, bytes: &[u8], want: &str) {
-        let headers = if media.is_empty() { vec![] } else { vec![("content-type".to_owned(), media.to_owned())] };
-        let answer =
-            Answer { version: "HTTP/1.1".into(), status: 200, headers, body: exchange::Body(bytes.into()), end: BodyEnd::Complete };
+        let headers = if media.is_empty() {
+            vec![]
+        } else {
+            vec![("content-type".to_owned(), media.to_owned())]
+        };
+        let answer = Answer {
+            version: "HTTP/1.1".into(),
+            status: 200,
+            headers,
+            body: exchange::Body(bytes.into()),
+            end: BodyEnd::Complete,
+        };
         let body = read(&answer);
         let content = match body.content {
             Content::Empty => "empty".to_owned(),
@@ -265,32 +366,65 @@ mod tests {
             Content::Truncated => "truncated".to_owned(),
         };
         let findings: Vec<String> = body.findings.iter().map(ToString::to_string).collect();
-        assert_eq!([vec![content], findings].concat().join(" "), want, "{}", String::from_utf8_lossy(bytes));
+        assert_eq!(
+            [vec![content], findings].concat().join(" "),
+            want,
+            "{}",
+            String::from_utf8_lossy(bytes)
+        );
     }
 
     const JSON: &str = "application/json";
 
     #[test]
     fn bytes_beat_labels() {
-        check("text/html; charset=UTF-8", b"{}", "json content_type_wrong:text/html");
-        check(JSON, b"data: {}\n\n", "events 1 content_type_mismatch:json_label_sse_body");
-        check(EVENT_STREAM, b"{}", "json content_type_mismatch:sse_label_json_body");
-        check(JSON, b"<!doctype html><html></html>", "html content_type_mismatch:json_label_html_body");
+        check(
+            "text/html; charset=UTF-8",
+            b"{}",
+            "json content_type_wrong:text/html",
+        );
+        check(
+            JSON,
+            b"data: {}\n\n",
+            "events 1 content_type_mismatch:json_label_sse_body",
+        );
+        check(
+            EVENT_STREAM,
+            b"{}",
+            "json content_type_mismatch:sse_label_json_body",
+        );
+        check(
+            JSON,
+            b"<!doctype html><html></html>",
+            "html content_type_mismatch:json_label_html_body",
+        );
         check("", b"{}", "json content_type_missing");
-        check("TEXT/Event-Stream;charset=UTF-8", b"data: {}\n\n", "events 1");
+        check(
+            "TEXT/Event-Stream;charset=UTF-8",
+            b"data: {}\n\n",
+            "events 1",
+        );
         check("application/problem+json", b"{}", "json");
     }
 
     #[test]
     fn a_web_page_is_known_by_its_first_tag() {
-        check("", b"\xEF\xBB\xBF\n<!-- build 123 -->\n<html><head></head></html>", "html content_type_missing");
+        check(
+            "",
+            b"\xEF\xBB\xBF\n<!-- build 123 -->\n<html><head></head></html>",
+            "html content_type_missing",
+        );
         check(
             "application/xhtml+xml",
             b"<?xml version=\"1.0\"?>\n<!DOCTYPE html PUBLIC \"-//W3C//DTD XHTML 1.0 Strict//EN\" \"x\">\n<html/>",
             "html",
         );
         check("text/html", b"<div>hi</div>", "html");
-        check("application/xml", b"<?xml version=\"1.0\"?><urlset></urlset>", "xml");
+        check(
+            "application/xml",
+            b"<?xml version=\"1.0\"?><urlset></urlset>",
+            "xml",
+        );
         check("application/xml", b"<header>x</header>", "xml");
     }
 
@@ -301,13 +435,29 @@ mod tests {
         check(JSON, b"{\"a\":NaN}", "syntax");
         check(JSON, b"{}\n{}\n", "trailing_garbage ndjson");
         check(JSON, b"{} extra", "trailing_garbage");
-        check(JSON, b"<br />\n<b>Warning</b>: x in <b>/srv</b><br />\n{\"a\":1}", "leading_garbage");
-        check("text/html", b"<br />\n<b>Warning</b>: x<br />\n{\"a\":1}", "leading_garbage");
-        check("text/plain", b"MCP server is running. POST JSON-RPC here.", "plain_text");
+        check(
+            JSON,
+            b"<br />\n<b>Warning</b>: x in <b>/srv</b><br />\n{\"a\":1}",
+            "leading_garbage",
+        );
+        check(
+            "text/html",
+            b"<br />\n<b>Warning</b>: x<br />\n{\"a\":1}",
+            "leading_garbage",
+        );
+        check(
+            "text/plain",
+            b"MCP server is running. POST JSON-RPC here.",
+            "plain_text",
+        );
         check("text/plain", b"404 page not found", "plain_text");
         check(JSON, b"{\"name\":\"caf\xE9\"}", "not_utf8");
         check(JSON, b"\xFF\xFE{\0}\0", "not_utf8 utf16_body");
-        check(JSON, b"\x1F\x8B\x08\x00\x00", "binary content_encoding_unlabelled");
+        check(
+            JSON,
+            b"\x1F\x8B\x08\x00\x00",
+            "binary content_encoding_unlabelled",
+        );
         check(JSON, b"\x00\x01\x02\x89PNG\xFF\x00\x00", "binary");
     }
 

@@ -14,13 +14,20 @@ impl Challenge {
     /// The first value of a parameter. `name` is in lower case.
     #[must_use]
     pub fn param(&self, name: &str) -> Option<&str> {
-        self.params.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str())
+        self.params
+            .iter()
+            .find(|(key, _)| key == name)
+            .map(|(_, value)| value.as_str())
     }
 
     /// Whether a parameter stands twice, which RFC 9110 §11.2 forbids.
     #[must_use]
     pub fn repeats_a_param(&self) -> bool {
-        (1..self.params.len()).any(|at| self.params[..at].iter().any(|(name, _)| *name == self.params[at].0))
+        (1..self.params.len()).any(|at| {
+            self.params[..at]
+                .iter()
+                .any(|(name, _)| *name == self.params[at].0)
+        })
     }
 }
 
@@ -64,7 +71,10 @@ fn read(line: &str, found: &mut Vec<Challenge>) -> Option<()> {
             found.last_mut()?.params.push((name, value));
             continue;
         }
-        found.push(Challenge { scheme: name, params: Vec::new() });
+        found.push(Challenge {
+            scheme: name,
+            params: Vec::new(),
+        });
         if rest.starts_with(' ') {
             let credentials = rest.trim_start_matches(' ');
             let end = credentials.find([',', ' ']).unwrap_or(credentials.len());
@@ -72,11 +82,18 @@ fn read(line: &str, found: &mut Vec<Challenge>) -> Option<()> {
             let stem = candidate.trim_end_matches('=');
             // A token68 is a word of its own; a parameter has `=` inside, a value after it.
             if !candidate.is_empty()
-                && stem.chars().all(|it| it.is_ascii_alphanumeric() || "-._~+/".contains(it))
-                && (candidate.len() > stem.len() || !credentials[end..].trim_start().starts_with('='))
-                && (credentials[end..].trim_start().is_empty() || credentials[end..].trim_start().starts_with(','))
+                && stem
+                    .chars()
+                    .all(|it| it.is_ascii_alphanumeric() || "-._~+/".contains(it))
+                && (candidate.len() > stem.len()
+                    || !credentials[end..].trim_start().starts_with('='))
+                && (credentials[end..].trim_start().is_empty()
+                    || credentials[end..].trim_start().starts_with(','))
             {
-                found.last_mut()?.params.push((String::new(), candidate.to_owned()));
+                found
+                    .last_mut()?
+                    .params
+                    .push((String::new(), candidate.to_owned()));
                 rest = &credentials[end..];
             }
         }
@@ -116,7 +133,10 @@ mod tests {
     #[track_caller]
     fn check(lines: &[&str], want: &str) {
         let (found, readable) = challenges(lines.iter().copied());
-        let mut shown: Vec<String> = found.iter().map(|it| format!("{} {:?}", it.scheme, it.params)).collect();
+        let mut shown: Vec<String> = found
+            .iter()
+            .map(|it| format!("{} {:?}", it.scheme, it.params))
+            .collect();
         if !readable {
             shown.push("unreadable".into());
         }
@@ -126,11 +146,26 @@ mod tests {
     #[test]
     fn challenges_are_told_apart_wherever_they_stand() {
         check(&["Bearer"], "bearer []");
-        check(&["Bearer realm=\"mcp\", error=\"invalid_token\""], r#"bearer [("realm", "mcp"), ("error", "invalid_token")]"#);
-        check(&["Negotiate", "bearer resource_metadata=https://a/b?c=d"], r#"negotiate []; bearer [("resource_metadata", "https://a/b?c=d")]"#);
-        check(&["Basic realm=\"a, b\", Bearer scope=\"x y\""], r#"basic [("realm", "a, b")]; bearer [("scope", "x y")]"#);
-        check(&["Negotiate a87421000492aa874209af8bc028==, Bearer"], r#"negotiate [("", "a87421000492aa874209af8bc028==")]; bearer []"#);
-        check(&["Bearer realm = \"q\\\"uote\""], r#"bearer [("realm", "q\"uote")]"#);
+        check(
+            &["Bearer realm=\"mcp\", error=\"invalid_token\""],
+            r#"bearer [("realm", "mcp"), ("error", "invalid_token")]"#,
+        );
+        check(
+            &["Negotiate", "bearer resource_metadata=https://a/b?c=d"],
+            r#"negotiate []; bearer [("resource_metadata", "https://a/b?c=d")]"#,
+        );
+        check(
+            &["Basic realm=\"a, b\", Bearer scope=\"x y\""],
+            r#"basic [("realm", "a, b")]; bearer [("scope", "x y")]"#,
+        );
+        check(
+            &["Negotiate a87421000492aa874209af8bc028==, Bearer"],
+            r#"negotiate [("", "a87421000492aa874209af8bc028==")]; bearer []"#,
+        );
+        check(
+            &["Bearer realm = \"q\\\"uote\""],
+            r#"bearer [("realm", "q\"uote")]"#,
+        );
         check(&[""], "");
     }
 

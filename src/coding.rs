@@ -29,12 +29,29 @@ pub enum CodingFlaw {
 /// Undoes the codings of a body as it arrives.
 pub struct Decoder(Box<dyn Stage>);
 
+/// Every coding that is registered (IANA HTTP Content Coding Registry). Servers also write `utf-8` or `binary`
+/// there, which change no byte.
+const REGISTERED: [&str; 10] = [
+    "aes128gcm",
+    "br",
+    "compress",
+    "dcb",
+    "dcz",
+    "deflate",
+    "exi",
+    "gzip",
+    "pack200-gzip",
+    "zstd",
+];
+
 /// The codings that a Content-Encoding names, in the order they were applied.
 fn codings(value: &str) -> impl DoubleEndedIterator<Item = String> {
-    value
+    let names = value
         .split(',')
-        .map(|coding| coding.trim().to_ascii_lowercase())
-        .filter(|coding| !matches!(coding.as_str(), "" | "identity"))
+        .map(|coding| coding.trim().to_ascii_lowercase());
+    names
+        .map(|name| name.strip_prefix("x-").map(str::to_owned).unwrap_or(name))
+        .filter(|name| REGISTERED.contains(&name.as_str()))
 }
 
 impl std::fmt::Debug for Decoder {
@@ -44,13 +61,19 @@ impl std::fmt::Debug for Decoder {
 }
 
 impl Decoder {
-    /// A decoder for the value of Content-Encoding, as joined from all its lines. `None` where a coding is unknown.
+    /// Whether a Content-Encoding names any coding.
+    #[must_use]
+    pub fn is_needed(content_encoding: &str) -> bool {
+        codings(content_encoding).next().is_some()
+    }
+
+    /// A decoder for the value of Content-Encoding, as joined from all its lines. `None` where we cannot undo a coding.
     #[must_use]
     pub fn new(content_encoding: &str) -> Option<Self> {
         let mut stage: Box<dyn Stage> = Box::new(Sink(Vec::new()));
         for coding in codings(content_encoding) {
             stage = match coding.as_str() {
-                "gzip" | "x-gzip" => Box::new(flate2::write::MultiGzDecoder::new(stage)),
+                "gzip" => Box::new(flate2::write::MultiGzDecoder::new(stage)),
                 "deflate" => Box::new(Deflate::Unknown(Some(stage))),
                 "br" => Box::new(brotli::DecompressorWriter::new(stage, 4096)),
                 _ => return None,
@@ -68,7 +91,13 @@ impl Decoder {
         let out = std::mem::take(self.0.sink());
         match pushed {
             Ok(()) => Ok(out),
-            Err(error) if error.get_ref().is_some_and(|inner| inner.is::<Full>()) => {
+            Err(error)
+                if error.get_ref().is_some_and(
+                    <dyn std::error::Error + std::marker::Send + std::marker::Sync + 'static>::is::<
+                        Full,
+                    >,
+                ) =>
+            {
                 Err(CodingFlaw::OverLimit)
             }
             Err(_) => Err(CodingFlaw::Wrong),
@@ -79,7 +108,7 @@ impl Decoder {
 /// Undoes the codings of a whole body. `complete` says that no more of it will come.
 #[must_use]
 pub fn decode(content_encoding: &str, body: &[u8], complete: bool) -> Decoded {
-    if codings(content_encoding).next().is_none() {
+    if !Decoder::is_needed(content_encoding) {
         return Decoded {
             bytes: body.to_vec(),
             flaw: None,
@@ -95,11 +124,17 @@ pub fn decode(content_encoding: &str, body: &[u8], complete: bool) -> Decoded {
     let mut flaw = None;
     for piece in body.chunks(4096) {
         if let Err(error) = stage.write_all(piece).and_then(|()| stage.flush()) {
-            flaw = Some(if error.get_ref().is_some_and(|inner| inner.is::<Full>()) {
-                CodingFlaw::OverLimit
-            } else {
-                CodingFlaw::Wrong
-            });
+            flaw = Some(
+                if error.get_ref().is_some_and(
+                    <dyn std::error::Error + std::marker::Send + std::marker::Sync + 'static>::is::<
+                        Full,
+                    >,
+                ) {
+                    CodingFlaw::OverLimit
+                } else {
+                    CodingFlaw::Wrong
+                },
+            );
             break;
         }
     }
@@ -249,7 +284,16 @@ mod tests {
                 flaw: None
             }
         );
-        assert_eq!(decode("identity", b"hello", true).bytes, b"hello");
+        for label in ["identity", "utf-8", "none", ""] {
+            assert_eq!(
+                decode(label, b"hello", true),
+                Decoded {
+                    bytes: b"hello".into(),
+                    flaw: None
+                }
+            );
+        }
+        assert_eq!(decode("X-GZIP", &gzip(b"hello"), true).bytes, b"hello");
         assert_eq!(
             decode("gzip, gzip", &gzip(&gzip(b"hello")), true),
             Decoded {

@@ -34,8 +34,13 @@ impl Id {
             None => Self::Missing,
             Some(Value::Null) => Self::Null,
             Some(Value::Number(number)) if number.as_i64() == Some(ours) => Self::Ours,
-            #[expect(clippy::cast_precision_loss, clippy::float_cmp, reason = "our ids are small, and exactly representable")]
-            Some(Value::Number(number)) if number.as_f64() == Some(ours as f64) => Self::OursAsFloat,
+            #[expect(
+                clippy::cast_precision_loss,
+                reason = "our ids are small, and exactly representable"
+            )]
+            Some(Value::Number(number)) if number.as_f64() == Some(ours as f64) => {
+                Self::OursAsFloat
+            }
             Some(Value::String(text)) if *text == ours.to_string() => Self::OursAsString,
             Some(other) => Self::Other(matches!(other.as_i64(), Some(0 | 1))),
         }
@@ -88,7 +93,9 @@ pub fn said(value: &Value, ours: i64) -> Said<'_> {
         Value::Object(members) => members,
         Value::Array(_) => return Said::Foreign(Envelope::Array),
         Value::String(_) => return Said::Foreign(Envelope::JsonString),
-        Value::Null | Value::Bool(_) | Value::Number(_) => return Said::Foreign(Envelope::JsonScalar),
+        Value::Null | Value::Bool(_) | Value::Number(_) => {
+            return Said::Foreign(Envelope::JsonScalar);
+        }
     };
     match members.get("jsonrpc") {
         Some(Value::String(version)) if version == "2.0" => {}
@@ -110,7 +117,11 @@ pub fn said(value: &Value, ours: i64) -> Said<'_> {
             None => Said::Foreign(Envelope::ErrorCodeInvalid),
         },
         (_, Some(_)) => Said::Foreign(Envelope::ErrorNotObject),
-        (Some(result), None) => Said::Result { result, id, null_error: error.is_some() },
+        (Some(result), None) => Said::Result {
+            result,
+            id,
+            null_error: error.is_some(),
+        },
         (None, None) => match (members.get("method").and_then(Value::as_str), id) {
             (Some(method), Id::Missing | Id::Null) => Said::Notification { method },
             (Some(method), _) => Said::Request { method },
@@ -121,17 +132,29 @@ pub fn said(value: &Value, ours: i64) -> Said<'_> {
 
 /// `-32601.0` is the integer -32601 to JSON.
 fn integer(value: &Value) -> Option<i64> {
-    #[expect(clippy::cast_possible_truncation, reason = "only whole numbers inside the range of exact floats get here")]
-    value.as_i64().or_else(|| value.as_f64().filter(|it| it.fract() == 0.0 && it.abs() < 1e15).map(|it| it as i64))
+    #[expect(
+        clippy::cast_possible_truncation,
+        reason = "only whole numbers inside the range of exact floats get here"
+    )]
+    value.as_i64().or_else(|| {
+        value
+            .as_f64()
+            .filter(|it| it.fract() == 0.0 && it.abs() < 1e15)
+            .map(|it| it as i64)
+    })
 }
 
 /// An object without `jsonrpc`: nearly an envelope, nearly a result, or something else.
 fn without_version(value: &Value) -> Envelope {
     let has = |member: &str| value.get(member).is_some();
-    let is_response = has("id") && (has("result") || value.get("error").is_some_and(Value::is_object));
-    let is_bare_error = value.get("error").is_some_and(|error| error.get("code").is_some_and(Value::is_i64) && error.get("message").is_some());
+    let is_response =
+        has("id") && (has("result") || value.get("error").is_some_and(Value::is_object));
+    let is_bare_error = value.get("error").is_some_and(|error| {
+        error.get("code").is_some_and(Value::is_i64) && error.get("message").is_some()
+    });
     let is_bare_result = |value: &Value| {
-        value.get("protocolVersion").is_some_and(Value::is_string) && (value.get("capabilities").is_some() || value.get("serverInfo").is_some())
+        value.get("protocolVersion").is_some_and(Value::is_string)
+            && (value.get("capabilities").is_some() || value.get("serverInfo").is_some())
     };
     if is_response || is_bare_error || value.get("result").is_some_and(is_bare_result) {
         Envelope::MissingJsonrpc
@@ -146,7 +169,8 @@ fn without_version(value: &Value) -> Envelope {
 #[must_use]
 pub fn holds_request(value: &Value, ours: i64) -> bool {
     let is_request = |value: &Value| {
-        value.get("method").and_then(Value::as_str) == Some("initialize") && value.get("id").and_then(Value::as_i64) == Some(ours)
+        value.get("method").and_then(Value::as_str) == Some("initialize")
+            && value.get("id").and_then(Value::as_i64) == Some(ours)
     };
     let holds = |value: &Value| match value {
         Value::String(text) => crate::json::read(text).is_ok_and(|json| is_request(&json.value)),
@@ -192,10 +216,28 @@ impl Said<'_> {
     #[must_use]
     pub fn to_owned(self) -> Owned {
         match self {
-            Self::Result { result, id, null_error } => Owned::Result { result: result.clone(), id, null_error },
-            Self::Error { code, text, data, id, null_result } => {
-                Owned::Error { code, text: text.map(str::to_owned), data: data.cloned(), id, null_result }
-            }
+            Self::Result {
+                result,
+                id,
+                null_error,
+            } => Owned::Result {
+                result: result.clone(),
+                id,
+                null_error,
+            },
+            Self::Error {
+                code,
+                text,
+                data,
+                id,
+                null_result,
+            } => Owned::Error {
+                code,
+                text: text.map(str::to_owned),
+                data: data.cloned(),
+                id,
+                null_result,
+            },
             Self::Request { .. } | Self::Notification { .. } | Self::Foreign(_) => Owned::Nothing,
         }
     }
@@ -206,10 +248,28 @@ impl Owned {
     #[must_use]
     pub fn borrowed(&self) -> Said<'_> {
         match self {
-            Self::Result { result, id, null_error } => Said::Result { result, id: *id, null_error: *null_error },
-            Self::Error { code, text, data, id, null_result } => {
-                Said::Error { code: *code, text: text.as_deref(), data: data.as_ref(), id: *id, null_result: *null_result }
-            }
+            Self::Result {
+                result,
+                id,
+                null_error,
+            } => Said::Result {
+                result,
+                id: *id,
+                null_error: *null_error,
+            },
+            Self::Error {
+                code,
+                text,
+                data,
+                id,
+                null_result,
+            } => Said::Error {
+                code: *code,
+                text: text.as_deref(),
+                data: data.as_ref(),
+                id: *id,
+                null_result: *null_result,
+            },
             Self::Nothing => Said::Foreign(Envelope::NeitherResultNorError),
         }
     }

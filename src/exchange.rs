@@ -149,7 +149,11 @@ impl Serialize for Answer {
             status: self.status,
             headers: Cow::Borrowed(&self.headers),
             body: text.filter(|it| !it.is_empty()).map(Cow::Borrowed),
-            body_b64: if text.is_none() { Some(STANDARD.encode(&self.body.0)) } else { None },
+            body_b64: if text.is_none() {
+                Some(STANDARD.encode(&self.body.0))
+            } else {
+                None
+            },
             end: self.end,
         }
         .serialize(to)

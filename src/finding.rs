@@ -225,8 +225,13 @@ impl serde::Serialize for Finding {
 impl<'de> serde::Deserialize<'de> for Finding {
     fn deserialize<D: serde::Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
         let text = <std::borrow::Cow<'de, str> as serde::Deserialize>::deserialize(from)?;
-        let (name, about) = text.split_once(':').map_or((&*text, None), |(name, about)| (name, Some(about.to_owned())));
-        let check = Check::named(name).ok_or_else(|| serde::de::Error::custom(format_args!("{name:?} is no check")))?;
+        let (name, about) = text
+            .split_once(':')
+            .map_or((&*text, None), |(name, about)| {
+                (name, Some(about.to_owned()))
+            });
+        let check = Check::named(name)
+            .ok_or_else(|| serde::de::Error::custom(format_args!("{name:?} is no check")))?;
         Ok(Self { check, about })
     }
 }

@@ -15,7 +15,8 @@ struct Family {
 }
 
 static FAMILIES: LazyLock<Vec<Family>> = LazyLock::new(|| {
-    serde_json::from_str(include_str!("../data/message-families.json")).expect("the table is ours, and a test reads it")
+    serde_json::from_str(include_str!("../data/message-families.json"))
+        .expect("the table is ours, and a test reads it")
 });
 
 /// How much of a text is looked at, in bytes: a message says what it means at its start.
@@ -29,7 +30,15 @@ pub fn family(text: &str) -> Option<Hint> {
         end -= 1;
     }
     let text = text[..end].to_lowercase();
-    FAMILIES.iter().find(|family| family.phrases.iter().any(|phrase| text.contains(phrase.as_str()))).map(|family| family.hint)
+    FAMILIES
+        .iter()
+        .find(|family| {
+            family
+                .phrases
+                .iter()
+                .any(|phrase| text.contains(phrase.as_str()))
+        })
+        .map(|family| family.hint)
 }
 
 #[cfg(test)]
@@ -38,7 +47,12 @@ mod tests {
 
     #[test]
     fn the_table_is_read_and_in_lower_case() {
-        assert!(FAMILIES.iter().flat_map(|family| &family.phrases).all(|phrase| *phrase == phrase.to_lowercase()));
+        assert!(
+            FAMILIES
+                .iter()
+                .flat_map(|family| &family.phrases)
+                .all(|phrase| *phrase == phrase.to_lowercase())
+        );
     }
 
     #[test]

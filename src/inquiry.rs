@@ -40,7 +40,7 @@ pub struct Ask {
     pub wait_ms: u64,
     /// Only half the deadline may be spent on it: something else can still be asked.
     pub half_time: bool,
-    /// Where an HTTP+SSE stream names its message endpoint, `initialize` in this version is POSTed there.
+    /// Where an HTTP+SSE stream names its message endpoint, `initialize` in this version is `POSTed` there.
     pub version: String,
 }
 
@@ -64,7 +64,12 @@ pub fn attempts(exchanges: &[Exchange]) -> Vec<&[Exchange]> {
 /// What an endpoint's exchanges tell. `None` where there is none.
 #[must_use]
 pub fn settled(target: &Target, terms_version: &str, exchanges: &[Exchange]) -> Option<Settled> {
-    settle(attempts(exchanges).into_iter().map(|attempt| classify(terms_version, target.declared, attempt)).collect())
+    settle(
+        attempts(exchanges)
+            .into_iter()
+            .map(|attempt| classify(terms_version, target.declared, attempt))
+            .collect(),
+    )
 }
 
 /// What to ask next. `exchanges` are the endpoint's, in the order they happened.
@@ -78,7 +83,10 @@ pub fn next(target: &Target, exchanges: &[Exchange], terms: &Terms) -> Next {
     if let Some(ask) = next_leg(target, current, number, terms) {
         return Next::Ask(Box::new(ask));
     }
-    let readings: Vec<Reading> = attempts.iter().map(|attempt| classify(&terms.version, target.declared, attempt)).collect();
+    let readings: Vec<Reading> = attempts
+        .iter()
+        .map(|attempt| classify(&terms.version, target.declared, attempt))
+        .collect();
     if number < terms.confirm && readings.iter().all(is_doubtful) {
         return Next::Later(Box::new(opening(target, number + 1, terms)));
     }
@@ -95,9 +103,12 @@ fn opening(target: &Target, attempt: u8, terms: &Terms) -> Ask {
         version: terms.version.clone(),
     };
     match target.declared {
-        Some(Transport::HttpSse) => {
-            Ask { leg: Leg::SseStream, request: terms.identity.open_stream(&target.url, None), half_time: true, ..ask }
-        }
+        Some(Transport::HttpSse) => Ask {
+            leg: Leg::SseStream,
+            request: terms.identity.open_stream(&target.url, None),
+            half_time: true,
+            ..ask
+        },
         Some(Transport::StreamableHttp) | None => ask,
     }
 }
@@ -105,32 +116,62 @@ fn opening(target: &Target, attempt: u8, terms: &Terms) -> Ask {
 /// The next leg of an attempt that has begun.
 fn next_leg(target: &Target, exchanges: &[Exchange], attempt: u8, terms: &Terms) -> Option<Ask> {
     let has = |leg: Leg| exchanges.iter().any(|exchange| exchange.leg == leg);
-    let ask = |leg: Leg, request: Request| Ask { attempt, leg, request, wait_ms: 0, half_time: false, version: terms.version.clone() };
+    let ask = |leg: Leg, request: Request| Ask {
+        attempt,
+        leg,
+        request,
+        wait_ms: 0,
+        half_time: false,
+        version: terms.version.clone(),
+    };
     let last = exchanges.last()?;
     if matches!(last.reply, Reply::Fault(Fault::Local(_))) {
         return None;
     }
-    let chain: Vec<&Exchange> = exchanges.iter().filter(|exchange| exchange.leg == Leg::Initialize).collect();
-    let streams: Vec<&Exchange> = exchanges.iter().filter(|exchange| exchange.leg == Leg::SseStream).collect();
+    let chain: Vec<&Exchange> = exchanges
+        .iter()
+        .filter(|exchange| exchange.leg == Leg::Initialize)
+        .collect();
+    let streams: Vec<&Exchange> = exchanges
+        .iter()
+        .filter(|exchange| exchange.leg == Leg::SseStream)
+        .collect();
 
     let Some(end) = chain.last() else {
         if streams.last().is_some_and(|stream| post_instead(stream)) {
-            return Some(ask(Leg::Initialize, terms.identity.initialize(&target.url, &terms.version)));
+            return Some(ask(
+                Leg::Initialize,
+                terms.identity.initialize(&target.url, &terms.version),
+            ));
         }
         return close(exchanges, terms).map(|request| ask(Leg::Close, request));
     };
     let here = Url::parse(&end.request.url).ok()?;
     match redirect::step(&chain) {
-        Step::Follow(url) => return Some(ask(Leg::Initialize, terms.identity.initialize(&url, &terms.version))),
+        Step::Follow(url) => {
+            return Some(ask(
+                Leg::Initialize,
+                terms.identity.initialize(&url, &terms.version),
+            ));
+        }
         // A login page is not asked for MCP, and nothing goes from https to http.
         Step::Points(url, None | Some(Turn::HttpsUpgrade)) if !has(Leg::RedirectTarget) => {
-            return Some(ask(Leg::RedirectTarget, terms.identity.initialize(&url, &terms.version)));
+            return Some(ask(
+                Leg::RedirectTarget,
+                terms.identity.initialize(&url, &terms.version),
+            ));
         }
         Step::Points(..) | Step::Nowhere(_) | Step::Here => {}
     }
     if let Some(answer) = end.answer() {
-        let asked_here = streams.iter().any(|stream| stream.request.url == end.request.url);
-        if matches!(answer.status, 400 | 404 | 405) && !asked_here && !has(Leg::SseStream) && !classify::has_envelope(answer) {
+        let asked_here = streams
+            .iter()
+            .any(|stream| stream.request.url == end.request.url);
+        if matches!(answer.status, 400 | 404 | 405)
+            && !asked_here
+            && !has(Leg::SseStream)
+            && !classify::has_envelope(answer)
+        {
             return Some(ask(Leg::SseStream, terms.identity.open_stream(&here, None)));
         }
         if !has(Leg::SseResume)
@@ -142,7 +183,10 @@ fn next_leg(target: &Target, exchanges: &[Exchange], attempt: u8, terms: &Terms)
                 wait_ms: stream.retry.unwrap_or_default().min(LONGEST_RETRY_MS),
             };
             let request = terms.identity.open_stream(&here, Some(&resume));
-            return Some(Ask { wait_ms: resume.wait_ms, ..ask(Leg::SseResume, request) });
+            return Some(Ask {
+                wait_ms: resume.wait_ms,
+                ..ask(Leg::SseResume, request)
+            });
         }
     }
     if !has(Leg::Discover) && may_be_modern(&classify(&terms.version, target.declared, exchanges)) {
@@ -154,21 +198,28 @@ fn next_leg(target: &Target, exchanges: &[Exchange], attempt: u8, terms: &Terms)
 /// Whether a GET that came first leaves something to ask by POST: it was answered, and not by a stream
 /// that names its endpoint, nor by a refusal that a POST would meet as well.
 fn post_instead(stream: &Exchange) -> bool {
-    let Some(answer) = stream.answer() else { return false };
+    let Some(answer) = stream.answer() else {
+        return false;
+    };
     if matches!(answer.status, 401 | 402 | 403 | 429) {
         return false;
     }
     if let BodyEnd::Broken(Fault::Deadline(stage)) = answer.end {
         return stage == Stage::SseNoEndpoint;
     }
-    !(answer.status == 200 && answer.end == BodyEnd::Left && answer.media_type() == crate::body::EVENT_STREAM)
+    !(answer.status == 200
+        && answer.end == BodyEnd::Left
+        && answer.media_type() == crate::body::EVENT_STREAM)
 }
 
 /// Whether a refusal of `initialize` is one that a server of 2026-07-28 may give (versioning, "Compatibility
 /// Matrix"): a JSON-RPC error by header validation, unknown method, missing `_meta` or version, or a bare 400.
 fn may_be_modern(reading: &Reading) -> bool {
     match reading.detail {
-        Detail::Code(code) => matches!(code, -32022..=-32020 | -32601 | -32602 | -32600 | -32004 | -32001 | -32000),
+        Detail::Code(code) => matches!(
+            code,
+            -32022..=-32020 | -32601 | -32602 | -32600 | -32004 | -32001 | -32000
+        ),
         Detail::Status(400) => true,
         _ => false,
     }
@@ -176,7 +227,9 @@ fn may_be_modern(reading: &Reading) -> bool {
 
 /// The DELETE of the session we were last given, unless it has been sent.
 fn close(exchanges: &[Exchange], terms: &Terms) -> Option<Request> {
-    let given = exchanges.iter().rfind(|exchange| exchange.leg != Leg::Close && exchange.session().is_some())?;
+    let given = exchanges
+        .iter()
+        .rfind(|exchange| exchange.leg != Leg::Close && exchange.session().is_some())?;
     let session = given.session()?;
     let sent = exchanges.iter().any(|exchange| exchange.leg == Leg::Close);
     // The id goes back in a header: only what a header can carry.
@@ -187,3 +240,6 @@ fn close(exchanges: &[Exchange], terms: &Terms) -> Option<Request> {
     let version = classify(&terms.version, None, exchanges).protocol_version;
     Some(terms.identity.close(&url, session, version.as_deref()))
 }
+
+#[cfg(test)]
+mod tests;

@@ -311,19 +311,19 @@ mod tests {
     use serde_json::json;
 
     #[track_caller]
-    fn check(text: &str, want: Result<Value, Flaw>) {
-        assert_eq!(read(text).map(|json| json.value), want, "{text:.60}");
+    fn check(text: &str, want: &Result<Value, Flaw>) {
+        assert_eq!(read(text).map(|json| json.value), *want, "{text:.60}");
     }
 
     #[test]
     fn what_the_grammar_allows_is_read() {
         check(
             " {\"a\" : [1, -2.5e3, true, null, \"x\\n\\u00e9\"]} \n",
-            Ok(json!({"a": [1, -2500.0, true, null, "x\né"]})),
+            &Ok(json!({"a": [1, -2500.0, true, null, "x\né"]})),
         );
-        check("[]", Ok(json!([])));
-        check("{}", Ok(json!({})));
-        check("\"s\"", Ok(json!("s")));
+        check("[]", &Ok(json!([])));
+        check("{}", &Ok(json!({})));
+        check("\"s\"", &Ok(json!("s")));
     }
 
     #[test]
@@ -347,7 +347,7 @@ mod tests {
                 "{text}"
             );
         }
-        check("{} {}", Err(Flaw::Trailing(2)));
+        check("{} {}", &Err(Flaw::Trailing(2)));
     }
 
     #[test]

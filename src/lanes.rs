@@ -20,7 +20,7 @@ use tokio_util::sync::CancellationToken;
 const STRIKES: u32 = 3;
 
 /// The longest that a lane is paused at a server's word.
-const LONGEST_PAUSE: Duration = Duration::from_secs(60);
+const LONGEST_PAUSE: Duration = Duration::from_mins(1);
 
 /// The pause after a first refusal that names no time; it doubles with each further one.
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
@@ -40,11 +40,21 @@ pub struct Pace {
 
 impl Default for Pace {
     fn default() -> Self {
-        Self { width: 256, depth: 2, gap: Duration::from_millis(500), rate: NonZeroU32::new(100) }
+        Self {
+            width: 256,
+            depth: 2,
+            gap: Duration::from_millis(500),
+            rate: NonZeroU32::new(100),
+        }
     }
 }
 
-type Limiter = RateLimiter<NotKeyed, InMemoryState, QuantaClock, NoOpMiddleware<governor::clock::QuantaInstant>>;
+type Limiter = RateLimiter<
+    NotKeyed,
+    InMemoryState,
+    QuantaClock,
+    NoOpMiddleware<governor::clock::QuantaInstant>,
+>;
 
 /// What all lanes share: the places in flight, and the rate of the run.
 #[derive(Debug)]
@@ -66,11 +76,17 @@ pub struct Lane {
 
 impl Lane {
     /// Waits for the lane's turn. The place in flight is held until the permit is dropped.
+    ///
+    /// # Panics
+    /// Never: the places are not closed while a lane holds them.
     pub async fn turn(&self) -> OwnedSemaphorePermit {
         let mut next_start = self.next_start.lock().await;
         sleep_until(*next_start).await;
         // Only now: what waits for its lane holds no place, and what has a place starts at once.
-        let place = Arc::clone(&self.shared.places).acquire_owned().await.expect("the places are never closed");
+        let place = Arc::clone(&self.shared.places)
+            .acquire_owned()
+            .await
+            .expect("the places are never closed");
         if let Some(rate) = &self.shared.rate {
             rate.lock().await.until_ready().await;
         }
@@ -81,7 +97,9 @@ impl Lane {
     /// The site refused us for now: the lane waits as long as it asks for, or longer each time.
     pub async fn pause(&self, asked: Option<Duration>) {
         let strikes = self.strikes.fetch_add(1, Ordering::Relaxed);
-        let wait = asked.unwrap_or(FIRST_PAUSE * 2u32.saturating_pow(strikes)).min(LONGEST_PAUSE);
+        let wait = asked
+            .unwrap_or(FIRST_PAUSE * 2u32.saturating_pow(strikes))
+            .min(LONGEST_PAUSE);
         let mut next_start = self.next_start.lock().await;
         *next_start = (*next_start).max(Instant::now() + wait);
     }
@@ -110,14 +128,22 @@ pub enum Done<T> {
 /// Runs every lane until all are done or `stop` is called; what has started finishes.
 ///
 /// Each job is a task of its own, so that no clock stands still while another is polled.
-pub async fn drive<T, F>(lanes: Vec<Vec<T>>, pace: Pace, stop: CancellationToken, job: impl Fn(T, Arc<Lane>) -> F + Clone + Send + Sync + 'static)
-where
+pub async fn drive<T, F>(
+    lanes: Vec<Vec<T>>,
+    pace: Pace,
+    stop: CancellationToken,
+    job: impl Fn(T, Arc<Lane>) -> F + Clone + Send + Sync + 'static,
+) where
     T: Send + 'static,
     F: Future<Output = Done<T>> + Send + 'static,
 {
     let shared = Arc::new(Shared {
         places: Arc::new(Semaphore::new(pace.width)),
-        rate: pace.rate.map(|rate| Mutex::new(RateLimiter::direct(Quota::per_second(rate).allow_burst(NonZeroU32::MIN)))),
+        rate: pace.rate.map(|rate| {
+            Mutex::new(RateLimiter::direct(
+                Quota::per_second(rate).allow_burst(NonZeroU32::MIN),
+            ))
+        }),
     });
     // More lanes than places, since a lane that waits for its turn holds none.
     let open = Arc::new(Semaphore::new(pace.width * 2 + 64));
@@ -134,7 +160,10 @@ where
         let (job, stop) = (job.clone(), stop.clone());
         running.spawn(async move {
             let _opened = opened;
-            run_lane(items, pace.depth, &stop, |item| job(item, Arc::clone(&lane))).await;
+            run_lane(items, pace.depth, &stop, |item| {
+                job(item, Arc::clone(&lane))
+            })
+            .await;
         });
     }
     while running.join_next().await.is_some() {}
@@ -161,7 +190,11 @@ async fn run_lane<T: Send + 'static, F: Future<Output = Done<T>> + Send + 'stati
         while let Some(done) = jobs.join_next().await {
             again.extend(outcome(Some(done)));
         }
-        items = if stop.is_cancelled() { Vec::new() } else { again };
+        items = if stop.is_cancelled() {
+            Vec::new()
+        } else {
+            again
+        };
     }
 }
 
@@ -180,8 +213,16 @@ pub fn lanes<T>(items: Vec<T>, site: impl Fn(&T) -> String, seed: u64) -> Vec<Ve
     for item in items {
         by_site.entry(site(&item)).or_default().push(item);
     }
-    let mut lanes: Vec<(u64, String, Vec<T>)> = by_site.into_iter().map(|(site, lane)| (scatter(&site, seed), site, lane)).collect();
-    lanes.sort_by(|(a_key, a_site, a), (b_key, b_site, b)| b.len().cmp(&a.len()).then(a_key.cmp(b_key)).then(a_site.cmp(b_site)));
+    let mut lanes: Vec<(u64, String, Vec<T>)> = by_site
+        .into_iter()
+        .map(|(site, lane)| (scatter(&site, seed), site, lane))
+        .collect();
+    lanes.sort_by(|(a_key, a_site, a), (b_key, b_site, b)| {
+        b.len()
+            .cmp(&a.len())
+            .then(a_key.cmp(b_key))
+            .then(a_site.cmp(b_site))
+    });
     lanes.into_iter().map(|(_, _, lane)| lane).collect()
 }
 
@@ -201,7 +242,12 @@ mod tests {
     use std::sync::Mutex as StdMutex;
 
     /// When each site's requests started, in milliseconds, on a clock that costs nothing.
-    async fn starts(pace: Pace, work: Vec<&'static str>, takes: u64, stop_at: Option<u64>) -> HashMap<&'static str, Vec<u64>> {
+    async fn starts(
+        pace: Pace,
+        work: Vec<&'static str>,
+        takes: u64,
+        stop_at: Option<u64>,
+    ) -> HashMap<&'static str, Vec<u64>> {
         let began = Instant::now();
         let seen = Arc::new(StdMutex::new(HashMap::<_, Vec<u64>>::new()));
         let stop = CancellationToken::new();
@@ -213,31 +259,46 @@ mod tests {
             });
         }
         let log = Arc::clone(&seen);
-        drive(lanes(work, |site| (*site).to_owned(), 1), pace, stop, move |site, lane: Arc<Lane>| {
-            let log = Arc::clone(&log);
-            async move {
-                let _place = lane.turn().await;
-                let at = u64::try_from(began.elapsed().as_millis()).unwrap();
-                log.lock().unwrap().entry(site).or_default().push(at);
-                tokio::time::sleep(Duration::from_millis(takes)).await;
-                Done::Finished
-            }
-        })
+        drive(
+            lanes(work, |site| (*site).to_owned(), 1),
+            pace,
+            stop,
+            move |site, lane: Arc<Lane>| {
+                let log = Arc::clone(&log);
+                async move {
+                    let _place = lane.turn().await;
+                    let at = u64::try_from(began.elapsed().as_millis()).unwrap();
+                    log.lock().unwrap().entry(site).or_default().push(at);
+                    tokio::time::sleep(Duration::from_millis(takes)).await;
+                    Done::Finished
+                }
+            },
+        )
         .await;
         Arc::try_unwrap(seen).unwrap().into_inner().unwrap()
     }
 
-    const PACE: Pace = Pace { width: 4, depth: 4, gap: Duration::from_secs(1), rate: None };
+    const PACE: Pace = Pace {
+        width: 4,
+        depth: 4,
+        gap: Duration::from_secs(1),
+        rate: None,
+    };
 
     fn mixed() -> Vec<&'static str> {
-        std::iter::repeat_n("hot", 60).chain((0..60).map(|n| ["a", "b", "c"][n % 3])).collect()
+        std::iter::repeat_n("hot", 60)
+            .chain((0..60).map(|n| ["a", "b", "c"][n % 3]))
+            .collect()
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_gap_lies_between_any_two_starts_of_a_lane() {
         for takes in [10, 2500] {
             for starts in starts(PACE, mixed(), takes, None).await.values() {
-                assert!(starts.windows(2).all(|pair| pair[1] - pair[0] >= 1000), "{starts:?}");
+                assert!(
+                    starts.windows(2).all(|pair| pair[1] - pair[0] >= 1000),
+                    "{starts:?}"
+                );
             }
         }
     }
@@ -245,7 +306,10 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_long_lane_delays_nobody_else() {
         let seen = starts(Pace { width: 64, ..PACE }, mixed(), 2500, None).await;
-        assert_eq!((seen["hot"].len(), seen["hot"][59], seen["a"][19]), (60, 59_000, 19_000));
+        assert_eq!(
+            (seen["hot"].len(), seen["hot"][59], seen["a"][19]),
+            (60, 59_000, 19_000)
+        );
     }
 
     #[tokio::test(start_paused = true)]
@@ -272,7 +336,10 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_refusal_pauses_its_lane_and_a_row_of_them_closes_it() {
         let lane = Lane {
-            shared: Arc::new(Shared { places: Arc::new(Semaphore::new(1)), rate: None }),
+            shared: Arc::new(Shared {
+                places: Arc::new(Semaphore::new(1)),
+                rate: None,
+            }),
             gap: Duration::from_secs(1),
             next_start: Mutex::new(Instant::now()),
             strikes: AtomicU32::new(0),
@@ -292,7 +359,12 @@ mod tests {
 
     #[test]
     fn the_longest_lane_comes_first_and_the_seed_orders_the_rest() {
-        let order = |seed| -> Vec<&str> { lanes(mixed(), |it| (*it).to_owned(), seed).iter().map(|lane| lane[0]).collect() };
+        let order = |seed| -> Vec<&str> {
+            lanes(mixed(), |it| (*it).to_owned(), seed)
+                .iter()
+                .map(|lane| lane[0])
+                .collect()
+        };
         assert_eq!(order(1)[0], "hot");
         assert_eq!(order(1), order(1));
         assert!((1..20).any(|seed| order(seed) != order(1)));

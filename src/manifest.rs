@@ -18,15 +18,8 @@ pub struct Manifest {
     /// Where it was asked from, in the operator's words.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub vantage: Option<String>,
-    /// Who asked.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub contact: Option<String>,
-    /// The protocol version that `initialize` asked for.
-    pub asked_version: String,
     /// The lists, in order.
     pub lists: Vec<ListFile>,
-    /// The names of the lists' further columns.
-    pub extra_columns: Vec<String>,
     /// Orders lanes of equal length, and draws samples.
     pub seed: u64,
     /// How it was paced and bounded.
@@ -61,11 +54,19 @@ pub struct ListFile {
     pub sha256: String,
     /// Rows read from it.
     pub rows: u64,
+    /// The names of its further columns.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub extra_columns: Vec<String>,
 }
 
-/// How a run was paced and bounded. Durations in milliseconds.
+/// How a run asked, paced and bounded. Durations in milliseconds.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Parameters {
+    /// The protocol version that `initialize` asked for.
+    pub protocol_version: String,
+    /// Who asked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub contact: Option<String>,
     /// Requests in flight.
     pub width: usize,
     /// Endpoints in flight in one lane.
@@ -80,4 +81,37 @@ pub struct Parameters {
     pub connect_timeout_ms: u64,
     /// Times a doubtful reading is asked again.
     pub confirm: u8,
+    /// The name server, where it was not the system's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub dns_server: Option<String>,
+    /// Files of certificates that were trusted beside the public roots.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub ca_cert: Vec<String>,
+    /// Ranges that were opened beside the public addresses.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub allow_net: Vec<String>,
+}
+
+impl Manifest {
+    /// A run that begins.
+    #[must_use]
+    pub fn begun(started_at: Timestamp, command: Vec<String>, parameters: Parameters) -> Self {
+        Self {
+            tool: concat!(env!("CARGO_PKG_NAME"), " ", env!("CARGO_PKG_VERSION")).to_owned(),
+            rules_version: RULES_VERSION,
+            command,
+            vantage: None,
+            lists: Vec::new(),
+            seed: 0,
+            parameters,
+            suffixes: Vec::new(),
+            started_at,
+            ended_at: None,
+            complete: false,
+            rows: 0,
+            endpoints: 0,
+            requests: 0,
+            most_asked: None,
+        }
+    }
 }

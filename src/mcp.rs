@@ -14,7 +14,14 @@ pub const ASKED_VERSION: &str = "2025-11-25";
 pub const MODERN_VERSION: &str = "2026-07-28";
 
 /// Every revision string that a server is known to negotiate, oldest first. `2024-10-07` is a pre-release.
-pub const VERSIONS: [&str; 6] = ["2024-10-07", "2024-11-05", "2025-03-26", "2025-06-18", ASKED_VERSION, MODERN_VERSION];
+pub const VERSIONS: [&str; 6] = [
+    "2024-10-07",
+    "2024-11-05",
+    "2025-03-26",
+    "2025-06-18",
+    ASKED_VERSION,
+    MODERN_VERSION,
+];
 
 /// The id of our `initialize`: neither 0 nor 1, which a server may have written in.
 pub const INITIALIZE_ID: i64 = 7341;
@@ -23,7 +30,16 @@ pub const INITIALIZE_ID: i64 = 7341;
 pub const DISCOVER_ID: i64 = 7342;
 
 /// Capabilities whose values the schemas make objects (2024-11-05 to 2026-07-28).
-const CAPABILITIES: [&str; 8] = ["experimental", "logging", "prompts", "resources", "tools", "completions", "tasks", "extensions"];
+const CAPABILITIES: [&str; 8] = [
+    "experimental",
+    "logging",
+    "prompts",
+    "resources",
+    "tools",
+    "completions",
+    "tasks",
+    "extensions",
+];
 
 /// Who asks: what the User-Agent and `clientInfo` say.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -44,9 +60,14 @@ impl Identity {
     }
 
     fn client_info(&self) -> Value {
-        let mut info = json!({ "name": env!("CARGO_PKG_NAME"), "version": env!("CARGO_PKG_VERSION") });
+        let mut info =
+            json!({ "name": env!("CARGO_PKG_NAME"), "version": env!("CARGO_PKG_VERSION") });
         if let Some(contact) = &self.contact {
-            let member = if contact.starts_with("http") { "websiteUrl" } else { "description" };
+            let member = if contact.starts_with("http") {
+                "websiteUrl"
+            } else {
+                "description"
+            };
             info[member] = json!(contact);
         }
         info
@@ -71,13 +92,32 @@ impl Identity {
             "io.modelcontextprotocol/clientInfo": self.client_info(),
         });
         let body = json!({ "jsonrpc": "2.0", "id": DISCOVER_ID, "method": METHOD, "params": { "_meta": meta } });
-        self.post(url, &body, &[("MCP-Protocol-Version", MODERN_VERSION), ("Mcp-Method", METHOD)])
+        self.post(
+            url,
+            &body,
+            &[
+                ("MCP-Protocol-Version", MODERN_VERSION),
+                ("Mcp-Method", METHOD),
+            ],
+        )
     }
 
     fn post(&self, url: &Url, body: &Value, further: &[(&str, &str)]) -> Request {
-        let mut headers = self.headers(&[("Content-Type", "application/json"), ("Accept", "application/json, text/event-stream")]);
-        headers.extend(further.iter().map(|&(name, value)| (name.to_owned(), value.to_owned())));
-        Request { method: "POST".into(), url: url.to_string(), headers, body: body.to_string() }
+        let mut headers = self.headers(&[
+            ("Content-Type", "application/json"),
+            ("Accept", "application/json, text/event-stream"),
+        ]);
+        headers.extend(
+            further
+                .iter()
+                .map(|&(name, value)| (name.to_owned(), value.to_owned())),
+        );
+        Request {
+            method: "POST".into(),
+            url: url.to_string(),
+            headers,
+            body: body.to_string(),
+        }
     }
 
     /// The GET that opens an event stream: HTTP+SSE of 2024-11-05, or a stream to resume.
@@ -86,22 +126,44 @@ impl Identity {
         let mut headers = self.headers(&[("Accept", "text/event-stream")]);
         if let Some(resume) = resume {
             headers.push(("Last-Event-ID".into(), resume.last_event_id.clone()));
-            headers.extend(resume.session.iter().map(|id| ("Mcp-Session-Id".into(), id.clone())));
+            headers.extend(
+                resume
+                    .session
+                    .iter()
+                    .map(|id| ("Mcp-Session-Id".into(), id.clone())),
+            );
         }
-        Request { method: "GET".into(), url: url.to_string(), headers, body: String::new() }
+        Request {
+            method: "GET".into(),
+            url: url.to_string(),
+            headers,
+            body: String::new(),
+        }
     }
 
     /// The DELETE that ends a session (2025-11-25 transports, "Session Management" 5).
     #[must_use]
     pub fn close(&self, url: &Url, session: &str, version: Option<&str>) -> Request {
-        let mut headers = self.headers(&[("Accept", "application/json, text/event-stream"), ("Mcp-Session-Id", session)]);
+        let mut headers = self.headers(&[
+            ("Accept", "application/json, text/event-stream"),
+            ("Mcp-Session-Id", session),
+        ]);
         headers.extend(version.map(|version| ("MCP-Protocol-Version".into(), version.to_owned())));
-        Request { method: "DELETE".into(), url: url.to_string(), headers, body: String::new() }
+        Request {
+            method: "DELETE".into(),
+            url: url.to_string(),
+            headers,
+            body: String::new(),
+        }
     }
 
     fn headers(&self, pairs: &[(&str, &str)]) -> Vec<(String, String)> {
         let mut headers = vec![("User-Agent".to_owned(), self.user_agent())];
-        headers.extend(pairs.iter().map(|&(name, value)| (name.to_owned(), value.to_owned())));
+        headers.extend(
+            pairs
+                .iter()
+                .map(|&(name, value)| (name.to_owned(), value.to_owned())),
+        );
         headers
     }
 }
@@ -128,7 +190,11 @@ pub fn message_endpoint(stream: &Url, data: &str) -> Result<Url, Violation> {
         return Err(Violation::EndpointInvalid);
     }
     let url = stream.join(data).map_err(|_| Violation::EndpointInvalid)?;
-    if url.origin() == stream.origin() { Ok(url) } else { Err(Violation::EndpointOriginMismatch) }
+    if url.origin() == stream.origin() {
+        Ok(url)
+    } else {
+        Err(Violation::EndpointOriginMismatch)
+    }
 }
 
 /// What an `InitializeResult` tells.
@@ -160,14 +226,22 @@ pub fn initialized(result: &Value) -> Result<Initialized, Fault> {
     let info = object(result, "serverInfo", "serverInfo")?;
     let name = string(info, "name", "serverInfo.name")?;
     let server_version = string(info, "version", "serverInfo.version")?;
-    for (holder, member, path) in [(info, "title", "serverInfo.title"), (result, "instructions", "instructions")] {
+    for (holder, member, path) in [
+        (info, "title", "serverInfo.title"),
+        (result, "instructions", "instructions"),
+    ] {
         match holder.get(member) {
             None | Some(Value::String(_)) => {}
             Some(Value::Null) => null_optional = true,
             Some(_) => return Err((path.into(), Problem::Type)),
         }
     }
-    Ok(Initialized { version: version.into(), name: name.into(), server_version: server_version.into(), null_optional })
+    Ok(Initialized {
+        version: version.into(),
+        name: name.into(),
+        server_version: server_version.into(),
+        null_optional,
+    })
 }
 
 /// What a `DiscoverResult` tells.
@@ -199,14 +273,27 @@ pub fn discovered(result: &Value) -> Result<Discovered, Fault> {
     }
     let versions = match result.get("supportedVersions") {
         None => return Err(("supportedVersions".into(), Problem::Missing)),
-        Some(Value::Array(items)) => items.iter().map(|item| item.as_str().map(str::to_owned)).collect::<Option<Vec<_>>>(),
+        Some(Value::Array(items)) => items
+            .iter()
+            .map(|item| item.as_str().map(str::to_owned))
+            .collect::<Option<Vec<_>>>(),
         Some(_) => None,
     }
     .ok_or_else(|| ("supportedVersions".to_owned(), Problem::Type))?;
     capabilities(result)?;
     let (info, rc_shape) = server_info(result);
-    let text = |member: &str| info.and_then(|info| info.get(member)).and_then(Value::as_str).map(str::to_owned);
-    Ok(Discovered { versions, name: text("name"), server_version: text("version"), rc_shape, caching: caching(result).err() })
+    let text = |member: &str| {
+        info.and_then(|info| info.get(member))
+            .and_then(Value::as_str)
+            .map(str::to_owned)
+    };
+    Ok(Discovered {
+        versions,
+        name: text("name"),
+        server_version: text("version"),
+        rc_shape,
+        caching: caching(result).err(),
+    })
 }
 
 /// `ttlMs` and `cacheScope` (2026-07-28 caching).
@@ -224,7 +311,10 @@ fn caching(result: &Value) -> Result<(), Fault> {
 }
 
 fn server_info(result: &Value) -> (Option<&Value>, bool) {
-    match result.get("_meta").and_then(|meta| meta.get("io.modelcontextprotocol/serverInfo")) {
+    match result
+        .get("_meta")
+        .and_then(|meta| meta.get("io.modelcontextprotocol/serverInfo"))
+    {
         Some(info) => (Some(info), false),
         None => (result.get("serverInfo"), result.get("serverInfo").is_some()),
     }
@@ -233,14 +323,21 @@ fn server_info(result: &Value) -> (Option<&Value>, bool) {
 /// Whether a `DiscoverResult` or an error's `data` names a revision of the modern era.
 #[must_use]
 pub fn names_modern(versions: &[String]) -> bool {
-    versions.iter().any(|version| is_date(version) && version.as_str() >= MODERN_VERSION)
+    versions
+        .iter()
+        .any(|version| is_date(version) && version.as_str() >= MODERN_VERSION)
 }
 
 /// The revisions that an `UnsupportedProtocolVersion` error lists in `data.supported`.
 #[must_use]
 pub fn supported(data: &Value) -> Vec<String> {
     let listed = data.get("supported").and_then(Value::as_array);
-    listed.into_iter().flatten().filter_map(Value::as_str).map(str::to_owned).collect()
+    listed
+        .into_iter()
+        .flatten()
+        .filter_map(Value::as_str)
+        .map(str::to_owned)
+        .collect()
 }
 
 fn capabilities(result: &Value) -> Result<bool, Fault> {
@@ -290,11 +387,23 @@ mod tests {
     fn a_message_endpoint_stays_on_its_origin() {
         let stream = url("https://a.example:8443/x/sse?k=1");
         for (data, want) in [
-            ("/messages?session_id=abc", Ok("https://a.example:8443/messages?session_id=abc")),
+            (
+                "/messages?session_id=abc",
+                Ok("https://a.example:8443/messages?session_id=abc"),
+            ),
             ("messages", Ok("https://a.example:8443/x/messages")),
-            (" https://a.example:8443/m \r", Ok("https://a.example:8443/m")),
-            ("?sessionId=1", Ok("https://a.example:8443/x/sse?sessionId=1")),
-            ("http://0.0.0.0:3001/messages", Err(Violation::EndpointOriginMismatch)),
+            (
+                " https://a.example:8443/m \r",
+                Ok("https://a.example:8443/m"),
+            ),
+            (
+                "?sessionId=1",
+                Ok("https://a.example:8443/x/sse?sessionId=1"),
+            ),
+            (
+                "http://0.0.0.0:3001/messages",
+                Err(Violation::EndpointOriginMismatch),
+            ),
             ("//evil.example/m", Err(Violation::EndpointOriginMismatch)),
             ("\"/messages\"", Err(Violation::EndpointInvalid)),
             ("", Err(Violation::EndpointInvalid)),
@@ -312,10 +421,22 @@ mod tests {
             ("protocolVersion", json!("%v%"), "protocolVersion_malformed"),
             ("protocolVersion", json!(null), "protocolVersion_type"),
             ("capabilities", json!(null), "capabilities_type"),
-            ("capabilities", json!({"tools": []}), "capabilities.tools_type"),
+            (
+                "capabilities",
+                json!({"tools": []}),
+                "capabilities.tools_type",
+            ),
             ("serverInfo", json!("a"), "serverInfo_type"),
-            ("serverInfo", json!({"name": "a"}), "serverInfo.version_missing"),
-            ("serverInfo", json!({"name": "a", "version": 1.2}), "serverInfo.version_type"),
+            (
+                "serverInfo",
+                json!({"name": "a"}),
+                "serverInfo.version_missing",
+            ),
+            (
+                "serverInfo",
+                json!({"name": "a", "version": 1.2}),
+                "serverInfo.version_type",
+            ),
             ("instructions", json!(7), "instructions_type"),
         ] {
             let mut result = good.clone();
@@ -333,10 +454,20 @@ mod tests {
         let good = json!({"resultType": "complete", "supportedVersions": ["2026-07-28"], "capabilities": {}, "ttlMs": 0, "cacheScope": "public",
             "_meta": {"io.modelcontextprotocol/serverInfo": {"name": "a", "version": "1"}}});
         let read = discovered(&good).unwrap();
-        assert!(names_modern(&read.versions) && read.name.as_deref() == Some("a") && !read.rc_shape);
+        assert!(
+            names_modern(&read.versions) && read.name.as_deref() == Some("a") && !read.rc_shape
+        );
         for (member, value, want) in [
-            ("resultType", json!("input_required"), "resultType_malformed"),
-            ("supportedVersions", json!("2026-07-28"), "supportedVersions_type"),
+            (
+                "resultType",
+                json!("input_required"),
+                "resultType_malformed",
+            ),
+            (
+                "supportedVersions",
+                json!("2026-07-28"),
+                "supportedVersions_type",
+            ),
             ("capabilities", json!([]), "capabilities_type"),
             ("ttlMs", json!(-1), "ttlMs_malformed"),
             ("ttlMs", json!("1"), "ttlMs_type"),
@@ -344,24 +475,41 @@ mod tests {
         ] {
             let mut result = good.clone();
             result[member] = value;
-            let (path, problem) = discovered(&result).map_or_else(|fault| fault, |found| found.caching.unwrap());
+            let (path, problem) =
+                discovered(&result).map_or_else(|fault| fault, |found| found.caching.unwrap());
             assert_eq!(format!("{path}_{problem}"), want);
         }
     }
 
     #[test]
     fn every_request_names_who_asks() {
-        let identity = Identity { contact: Some("https://census.example/about".into()) };
+        let identity = Identity {
+            contact: Some("https://census.example/about".into()),
+        };
         for request in [
             identity.initialize(&url("https://a.example/mcp"), ASKED_VERSION),
             identity.discover(&url("https://a.example/mcp")),
             identity.open_stream(&url("https://a.example/sse"), None),
             identity.close(&url("https://a.example/mcp"), "s", None),
         ] {
-            assert!(request.headers.iter().any(|(name, value)| name == "User-Agent" && value.contains("https://census.example/about")));
+            assert!(
+                request
+                    .headers
+                    .iter()
+                    .any(|(name, value)| name == "User-Agent"
+                        && value.contains("https://census.example/about"))
+            );
         }
-        let body: Value = serde_json::from_str(&identity.initialize(&url("https://a.example/mcp"), ASKED_VERSION).body).unwrap();
-        assert_eq!(body["params"]["clientInfo"]["websiteUrl"], "https://census.example/about");
+        let body: Value = serde_json::from_str(
+            &identity
+                .initialize(&url("https://a.example/mcp"), ASKED_VERSION)
+                .body,
+        )
+        .unwrap();
+        assert_eq!(
+            body["params"]["clientInfo"]["websiteUrl"],
+            "https://census.example/about"
+        );
         assert_eq!(body["params"]["capabilities"], json!({}));
     }
 }

@@ -4,8 +4,8 @@
 use std::future::Future;
 use std::net::{IpAddr, SocketAddr};
 use std::pin::Pin;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -20,13 +20,16 @@ use url::{Host, Url};
 use crate::body::{self, EVENT_STREAM};
 use crate::classify;
 use crate::coding::{BODY_LIMIT, Decoder};
-use crate::exchange::{Answer, Body, BodyEnd, Connection, Drop, Exchange, Fault, Leg, LocalFault, Reply, Request, Stage, Timing, TlsFault};
+use crate::exchange::{
+    Answer, Body, BodyEnd, Connection, Drop, Exchange, Fault, Leg, LocalFault, Reply, Request,
+    Stage, Timing, TlsFault,
+};
 use crate::fault::{self, Reached};
-use crate::inquiry::Ask;
+use crate::inquiry::{self, Ask, Next, Terms};
 use crate::mcp::{self, Identity};
 use crate::resolve::{self, Resolver};
 use crate::sse::Parser;
-use crate::target::AddressPolicy;
+use crate::target::{AddressPolicy, Target};
 use crate::trust;
 
 /// Headers read of one answer at most; hyper bounds their bytes at some 400 KiB.
@@ -52,7 +55,10 @@ pub struct Limits {
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { connect: Duration::from_secs(5), total: Duration::from_secs(15) }
+        Self {
+            connect: Duration::from_secs(5),
+            total: Duration::from_secs(15),
+        }
     }
 }
 
@@ -97,7 +103,15 @@ struct Phases {
 impl Phases {
     fn new(start: Instant, literal: bool) -> Self {
         let zero = AtomicU64::default;
-        Self { start, resolved: zero(), connected: zero(), ready: zero(), v6_first: AtomicBool::default(), certificate_asked: AtomicBool::default(), literal }
+        Self {
+            start,
+            resolved: zero(),
+            connected: zero(),
+            ready: zero(),
+            v6_first: AtomicBool::default(),
+            certificate_asked: AtomicBool::default(),
+            literal,
+        }
     }
 
     fn mark(&self, phase: &AtomicU64) {
@@ -122,16 +136,27 @@ impl Phases {
     }
 
     fn timing(&self, first_byte: Option<u64>) -> Timing {
-        #[expect(clippy::cast_precision_loss, reason = "microseconds of one exchange are far below 2^52")]
+        #[expect(
+            clippy::cast_precision_loss,
+            reason = "microseconds of one exchange are far below 2^52"
+        )]
         let ms = |micros: u64| micros as f64 / 1000.0;
-        let (resolved, connected, ready) = (Self::at(&self.resolved), Self::at(&self.connected), Self::at(&self.ready));
+        let (resolved, connected, ready) = (
+            Self::at(&self.resolved),
+            Self::at(&self.connected),
+            Self::at(&self.ready),
+        );
         let from = resolved.unwrap_or_default();
         Timing {
             dns_ms: resolved.map(ms),
             connect_ms: connected.or(ready).map(|at| ms(at.saturating_sub(from))),
-            tls_ms: connected.zip(ready).map(|(began, ended)| ms(ended.saturating_sub(began))),
+            tls_ms: connected
+                .zip(ready)
+                .map(|(began, ended)| ms(ended.saturating_sub(began))),
             first_byte_ms: first_byte.map(ms),
-            total_ms: Some(ms(u64::try_from(self.start.elapsed().as_micros()).unwrap_or(u64::MAX))),
+            total_ms: Some(ms(
+                u64::try_from(self.start.elapsed().as_micros()).unwrap_or(u64::MAX)
+            )),
         }
     }
 }
@@ -155,13 +180,29 @@ impl rustls::client::ClientSessionStore for NoSessions {
         mark(|phases| &phases.connected);
         None
     }
-    fn set_tls12_session(&self, _: rustls::pki_types::ServerName<'static>, _: rustls::client::Tls12ClientSessionValue) {}
-    fn tls12_session(&self, _: &rustls::pki_types::ServerName<'_>) -> Option<rustls::client::Tls12ClientSessionValue> {
+    fn set_tls12_session(
+        &self,
+        _: rustls::pki_types::ServerName<'static>,
+        _: rustls::client::Tls12ClientSessionValue,
+    ) {
+    }
+    fn tls12_session(
+        &self,
+        _: &rustls::pki_types::ServerName<'_>,
+    ) -> Option<rustls::client::Tls12ClientSessionValue> {
         None
     }
     fn remove_tls12_session(&self, _: &rustls::pki_types::ServerName<'static>) {}
-    fn insert_tls13_ticket(&self, _: rustls::pki_types::ServerName<'static>, _: rustls::client::Tls13ClientSessionValue) {}
-    fn take_tls13_ticket(&self, _: &rustls::pki_types::ServerName<'static>) -> Option<rustls::client::Tls13ClientSessionValue> {
+    fn insert_tls13_ticket(
+        &self,
+        _: rustls::pki_types::ServerName<'static>,
+        _: rustls::client::Tls13ClientSessionValue,
+    ) {
+    }
+    fn take_tls13_ticket(
+        &self,
+        _: &rustls::pki_types::ServerName<'static>,
+    ) -> Option<rustls::client::Tls13ClientSessionValue> {
         None
     }
 }
@@ -171,7 +212,11 @@ impl rustls::client::ClientSessionStore for NoSessions {
 struct NoCertificate;
 
 impl rustls::client::ResolvesClientCert for NoCertificate {
-    fn resolve(&self, _: &[&[u8]], _: &[rustls::SignatureScheme]) -> Option<Arc<rustls::sign::CertifiedKey>> {
+    fn resolve(
+        &self,
+        _: &[&[u8]],
+        _: &[rustls::SignatureScheme],
+    ) -> Option<Arc<rustls::sign::CertifiedKey>> {
         let _ = PHASES.try_with(|phases| phases.certificate_asked.store(true, Ordering::Relaxed));
         None
     }
@@ -224,12 +269,21 @@ impl reqwest::dns::Resolve for Names {
         let resolver = self.0.clone();
         let phases = PHASES.try_with(Arc::clone).ok();
         Box::pin(async move {
-            let resolved = resolver.lookup(name.as_str()).await.map_err(resolve::carried)?;
+            let found = resolver
+                .lookup(name.as_str())
+                .await
+                .map_err(resolve::carried)?;
             if let Some(phases) = phases {
                 phases.mark(&phases.resolved);
-                phases.v6_first.store(resolved.addresses.first().is_some_and(IpAddr::is_ipv6), Ordering::Relaxed);
+                phases.v6_first.store(
+                    found.addresses.first().is_some_and(IpAddr::is_ipv6),
+                    Ordering::Relaxed,
+                );
             }
-            let addresses = resolved.addresses.into_iter().map(|address| SocketAddr::new(address, 0));
+            let addresses = found
+                .addresses
+                .into_iter()
+                .map(|address| SocketAddr::new(address, 0));
             Ok(Box::new(addresses) as reqwest::dns::Addrs)
         })
     }
@@ -241,7 +295,12 @@ impl Prober {
     /// # Errors
     /// When a certificate or the resolver's configuration cannot be read.
     pub fn new(reach: Reach, identity: Identity) -> anyhow::Result<Self> {
-        let Reach { limits, policy, dns_server, extra_roots } = reach;
+        let Reach {
+            limits,
+            policy,
+            dns_server,
+            extra_roots,
+        } = reach;
         let mut tls = trust::client_config(&extra_roots)?;
         tls.resumption = rustls::client::Resumption::store(Arc::new(NoSessions));
         tls.client_auth_cert_resolver = Arc::new(NoCertificate);
@@ -258,17 +317,48 @@ impl Prober {
             .referer(false)
             .no_proxy()
             .http1_max_headers(HEADER_COUNT)
+            // Both are for a recipient to read over (RFC 9112 §5.1, §5.2).
+            .http1_allow_obsolete_multiline_headers_in_responses(true)
+            .http1_allow_spaces_after_header_name_in_responses(true)
             .build()
             .context("cannot set up the HTTP client")?;
-        Ok(Self { client, limits, policy, identity })
+        Ok(Self {
+            client,
+            limits,
+            policy,
+            identity,
+        })
     }
 
-    /// Sends what is asked. One exchange comes of it, or two: an HTTP+SSE stream, and the message POSTed to its endpoint.
+    /// Asks a target everything there is to ask, one request after the other. Never fails: a failure is an exchange.
+    pub async fn probe(&self, target: &Target, terms: &Terms) -> Vec<Exchange> {
+        let mut exchanges = Vec::new();
+        while let Next::Ask(ask) | Next::Later(ask) = inquiry::next(target, &exchanges, terms) {
+            tokio::time::sleep(Duration::from_millis(ask.wait_ms)).await;
+            exchanges.extend(self.send(target.endpoint, &ask).await);
+        }
+        exchanges
+    }
+
+    /// Sends what is asked. One exchange comes of it, or two: an HTTP+SSE stream, and the message `POSTed` to its endpoint.
     pub async fn send(&self, endpoint: u32, ask: &Ask) -> Vec<Exchange> {
-        let total = if ask.half_time { self.limits.total / 2 } else { self.limits.total };
-        let mut sending = Sending::new(self, endpoint, ask.attempt, ask.leg, ask.request.clone(), total);
+        let total = if ask.half_time {
+            self.limits.total / 2
+        } else {
+            self.limits.total
+        };
+        let mut sending = Sending::new(
+            self,
+            endpoint,
+            ask.attempt,
+            ask.leg,
+            ask.request.clone(),
+            total,
+        );
         let reply = match sending.open().await {
-            Ok(response) if ask.leg == Leg::SseStream => return sending.converse(response, &ask.version).await,
+            Ok(response) if ask.leg == Leg::SseStream => {
+                return sending.converse(response, &ask.version).await;
+            }
             Ok(response) => sending.read(response).await,
             Err(fault) => Reply::Fault(fault),
         };
@@ -301,9 +391,17 @@ struct Reading {
 }
 
 impl<'a> Sending<'a> {
-    fn new(prober: &'a Prober, endpoint: u32, attempt: u8, leg: Leg, request: Request, total: Duration) -> Self {
+    fn new(
+        prober: &'a Prober,
+        endpoint: u32,
+        attempt: u8,
+        leg: Leg,
+        request: Request,
+        total: Duration,
+    ) -> Self {
         let start = Instant::now();
-        let literal = Url::parse(&request.url).is_ok_and(|url| !matches!(url.host(), Some(Host::Domain(_))));
+        let literal =
+            Url::parse(&request.url).is_ok_and(|url| !matches!(url.host(), Some(Host::Domain(_))));
         Self {
             prober,
             endpoint,
@@ -320,17 +418,21 @@ impl<'a> Sending<'a> {
 
     /// Sends the request and waits for the status line and headers.
     async fn open(&mut self) -> Result<Response, Fault> {
-        let url = Url::parse(&self.request.url).map_err(|_| Fault::Local(LocalFault::Instrument))?;
+        let url =
+            Url::parse(&self.request.url).map_err(|_| Fault::Local(LocalFault::Instrument))?;
         if let Some(address) = literal(&url)
             && !self.prober.policy.allows(address)
         {
             return Err(Fault::PrivateAddress(address));
         }
-        let method = Method::from_bytes(self.request.method.as_bytes()).map_err(|_| Fault::Local(LocalFault::Instrument))?;
+        let method = Method::from_bytes(self.request.method.as_bytes())
+            .map_err(|_| Fault::Local(LocalFault::Instrument))?;
         let mut builder = self.prober.client.request(method, url);
         for (name, value) in &self.request.headers {
-            let name = HeaderName::from_bytes(name.as_bytes()).map_err(|_| Fault::Local(LocalFault::Instrument))?;
-            let value = HeaderValue::from_str(value).map_err(|_| Fault::Local(LocalFault::Instrument))?;
+            let name = HeaderName::from_bytes(name.as_bytes())
+                .map_err(|_| Fault::Local(LocalFault::Instrument))?;
+            let value =
+                HeaderValue::from_str(value).map_err(|_| Fault::Local(LocalFault::Instrument))?;
             builder = builder.header(name, value);
         }
         if !self.request.body.is_empty() {
@@ -342,11 +444,13 @@ impl<'a> Sending<'a> {
             Ok(Err(error)) => return Err(self.lost(&error.without_url())),
             Ok(Ok(response)) => response,
         };
-        self.first_byte = Some(u64::try_from(self.phases.start.elapsed().as_micros()).unwrap_or(u64::MAX));
+        self.first_byte =
+            Some(u64::try_from(self.phases.start.elapsed().as_micros()).unwrap_or(u64::MAX));
         let peer = response.remote_addr().map(|address| address.ip());
         self.connection = Connection {
             peer,
-            ipv6_unreachable: self.phases.v6_first.load(Ordering::Relaxed) && peer.is_some_and(|peer| peer.is_ipv4()),
+            ipv6_unreachable: self.phases.v6_first.load(Ordering::Relaxed)
+                && peer.is_some_and(|peer| peer.is_ipv4()),
         };
         Ok(response)
     }
@@ -355,7 +459,8 @@ impl<'a> Sending<'a> {
     /// with TLS 1.3 the client has finished its handshake by then, and often only sees the end of the connection.
     fn lost(&self, error: &reqwest::Error) -> Fault {
         match fault::fault(error, self.phases.reached()) {
-            Fault::Dropped(Drop::EmptyReply | Drop::BeforeResponse | Drop::H2GoAway) | Fault::Tls(TlsFault::Alert | TlsFault::Reset | TlsFault::Closed)
+            Fault::Dropped(Drop::EmptyReply | Drop::BeforeResponse | Drop::H2GoAway)
+            | Fault::Tls(TlsFault::Alert | TlsFault::Reset | TlsFault::Closed)
                 if self.phases.certificate_asked.load(Ordering::Relaxed) =>
             {
                 Fault::Tls(TlsFault::ClientCertRequired)
@@ -396,7 +501,11 @@ impl<'a> Sending<'a> {
                 Err(end) => break end,
             };
             if let Some(parser) = &mut events {
-                if parser.push(&fresh).iter().any(|event| classify::is_answer(&event.data)) {
+                if parser
+                    .push(&fresh)
+                    .iter()
+                    .any(|event| classify::is_answer(&event.data))
+                {
                     break self.linger(&mut response, &mut reading).await;
                 }
             } else if reading.is_page() {
@@ -420,7 +529,11 @@ impl<'a> Sending<'a> {
         }
     }
 
-    async fn chunk(&self, response: &mut Response, until: Instant) -> Result<Option<bytes::Bytes>, Fault> {
+    async fn chunk(
+        &self,
+        response: &mut Response,
+        until: Instant,
+    ) -> Result<Option<bytes::Bytes>, Fault> {
         match timeout_at(until, response.chunk()).await {
             Err(_) => Err(Fault::Deadline(Stage::Body)),
             Ok(Err(error)) => Err(fault::fault(&error.without_url(), Reached::Body)),
@@ -453,8 +566,12 @@ impl<'a> Sending<'a> {
             };
             for event in parser.push(&fresh) {
                 if event.name == "endpoint" && message.is_none() {
-                    let endpoint = url.as_ref().and_then(|url| mcp::message_endpoint(url, &event.data).ok());
-                    let Some(endpoint) = endpoint else { break 'stream BodyEnd::Left };
+                    let endpoint = url
+                        .as_ref()
+                        .and_then(|url| mcp::message_endpoint(url, &event.data).ok());
+                    let Some(endpoint) = endpoint else {
+                        break 'stream BodyEnd::Left;
+                    };
                     // The endpoint was found: from here on the whole deadline counts.
                     self.deadline = Instant::now() + self.prober.limits.total;
                     waiting_for = Stage::SseNoResponse;
@@ -479,7 +596,14 @@ impl<'a> Sending<'a> {
     /// POSTs `initialize` to the endpoint that a stream named.
     async fn post(&self, endpoint: &Url, version: &str) -> Exchange {
         let request = self.prober.identity.initialize(endpoint, version);
-        let mut sending = Sending::new(self.prober, self.endpoint, self.attempt, Leg::SseMessage, request, self.prober.limits.total);
+        let mut sending = Sending::new(
+            self.prober,
+            self.endpoint,
+            self.attempt,
+            Leg::SseMessage,
+            request,
+            self.prober.limits.total,
+        );
         let reply = match sending.open().await {
             Ok(response) => sending.read(response).await,
             Err(fault) => Reply::Fault(fault),
@@ -490,15 +614,25 @@ impl<'a> Sending<'a> {
 
 impl Reading {
     fn new(answer: &Answer) -> Self {
-        let label = answer.all("content-encoding").collect::<Vec<_>>().join(", ");
-        let coded = label.split(',').any(|coding| !matches!(coding.trim(), "" | "identity"));
-        Self { decoder: if coded { Decoder::new(&label) } else { None }, ..Self::default() }
+        let label = answer
+            .all("content-encoding")
+            .collect::<Vec<_>>()
+            .join(", ");
+        Self {
+            decoder: if Decoder::is_needed(&label) {
+                Decoder::new(&label)
+            } else {
+                None
+            },
+            ..Self::default()
+        }
     }
 
     /// Takes a chunk; gives what it decodes to, or how the body ends with it.
     fn take(&mut self, chunk: &[u8]) -> Result<Vec<u8>, BodyEnd> {
         if self.raw.len() + chunk.len() > BODY_LIMIT {
-            self.raw.extend_from_slice(&chunk[..BODY_LIMIT - self.raw.len()]);
+            self.raw
+                .extend_from_slice(&chunk[..BODY_LIMIT - self.raw.len()]);
             return Err(BodyEnd::OverLimit);
         }
         self.raw.extend_from_slice(chunk);
@@ -535,7 +669,16 @@ impl Reading {
 /// The status line and headers of a response.
 fn head(response: &Response) -> Answer {
     let headers = response.headers().iter().map(|(name, value)| {
-        let value = std::str::from_utf8(value.as_bytes()).map_or_else(|_| value.as_bytes().iter().map(|&byte| char::from(byte)).collect(), str::to_owned);
+        let value = std::str::from_utf8(value.as_bytes()).map_or_else(
+            |_| {
+                value
+                    .as_bytes()
+                    .iter()
+                    .map(|&byte| char::from(byte))
+                    .collect()
+            },
+            str::to_owned,
+        );
         (name.as_str().to_owned(), value)
     });
     Answer {

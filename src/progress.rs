@@ -29,7 +29,12 @@ impl Counts {
     /// An endpoint is finished.
     pub fn finish(&self, verdict: Verdict) {
         self.done.fetch_add(1, Ordering::Relaxed);
-        *self.verdicts.lock().unwrap_or_else(PoisonError::into_inner).entry(verdict).or_default() += 1;
+        *self
+            .verdicts
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .entry(verdict)
+            .or_default() += 1;
     }
 
     /// A request starts.
@@ -51,7 +56,10 @@ impl Counts {
 
     fn verdicts(&self) -> String {
         let verdicts = self.verdicts.lock().unwrap_or_else(PoisonError::into_inner);
-        let said: Vec<String> = verdicts.iter().map(|(verdict, count)| format!("{verdict} {count}")).collect();
+        let said: Vec<String> = verdicts
+            .iter()
+            .map(|(verdict, count)| format!("{verdict} {count}"))
+            .collect();
         said.join(", ")
     }
 
@@ -85,11 +93,19 @@ pub async fn show(counts: Arc<Counts>, total: u64, mut ended: tokio::sync::onesh
                 let seconds = began.elapsed().as_secs_f64().max(0.001);
                 #[expect(clippy::cast_precision_loss, reason = "a rate for people")]
                 let rate = counts.requests() as f64 / seconds;
-                bar.set_message(format!("{rate:.0}/s, {} in flight, {}", counts.in_flight.load(Ordering::Relaxed), counts.verdicts()));
+                bar.set_message(format!(
+                    "{rate:.0}/s, {} in flight, {}",
+                    counts.in_flight.load(Ordering::Relaxed),
+                    counts.verdicts()
+                ));
             }
             None => {
                 // Where stderr is gone there is nobody to tell.
-                let _ = writeln!(std::io::stderr(), "mcp-census: {}", counts.line(total, began.elapsed()));
+                let _ = writeln!(
+                    std::io::stderr(),
+                    "mcp-census: {}",
+                    counts.line(total, began.elapsed())
+                );
             }
         }
     }
@@ -100,7 +116,8 @@ pub async fn show(counts: Arc<Counts>, total: u64, mut ended: tokio::sync::onesh
 
 fn bar(total: u64) -> ProgressBar {
     let bar = ProgressBar::with_draw_target(Some(total), ProgressDrawTarget::stderr());
-    let style = ProgressStyle::with_template("{bar:24} {pos}/{len} {eta} left, {wide_msg}").expect("the template is a constant");
+    let style = ProgressStyle::with_template("{bar:24} {pos}/{len} {eta} left, {wide_msg}")
+        .expect("the template is a constant");
     bar.set_style(style.progress_chars("=> "));
     bar
 }

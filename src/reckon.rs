@@ -29,29 +29,66 @@ pub struct Reckoned {
 /// When a file of the run cannot be read or understood.
 pub fn each_row(dir: &RunDir, mut each: impl FnMut(Reckoned) -> Result<()>) -> Result<Manifest> {
     let manifest: Manifest = dir.read_json(file::MANIFEST)?;
-    let suffixes = manifest.suffixes.iter().fold(Suffixes::default(), |suffixes, it| suffixes.with(it));
+    let suffixes = manifest
+        .suffixes
+        .iter()
+        .fold(Suffixes::default(), |suffixes, it| suffixes.with(it));
     let mut evidence = dir.evidence()?;
     dir.each_target(|entry: Entry| each(reckon(&manifest, &suffixes, &mut evidence, entry)?))?;
     Ok(manifest)
 }
 
-fn reckon(manifest: &Manifest, suffixes: &Suffixes, evidence: &mut Evidence, entry: Entry) -> Result<Reckoned> {
+fn reckon(
+    manifest: &Manifest,
+    suffixes: &Suffixes,
+    evidence: &mut Evidence,
+    entry: Entry,
+) -> Result<Reckoned> {
     match &entry.aim {
         Aim::Unprobeable { why, .. } => {
             let row = Row::new(&entry, None, None, &[], Detail::Unprobeable(*why));
-            Ok(Reckoned { row, entry, exchanges: Vec::new() })
+            Ok(Reckoned {
+                row,
+                entry,
+                exchanges: Vec::new(),
+            })
         }
         Aim::LeftOut { why, address } => {
-            let row = Row::new(&entry, Some(suffixes.site(address)), None, &[], Detail::Unmeasured(*why));
-            Ok(Reckoned { row, entry, exchanges: Vec::new() })
+            let row = Row::new(
+                &entry,
+                Some(suffixes.site(address)),
+                None,
+                &[],
+                Detail::Unmeasured(*why),
+            );
+            Ok(Reckoned {
+                row,
+                entry,
+                exchanges: Vec::new(),
+            })
         }
         Aim::Endpoint { number, address } => {
             let (exchanges, skipped) = split(evidence.of(*number)?);
-            let target = Target { endpoint: *number, url: address.clone(), declared: entry.transport };
-            let settled = inquiry::settled(&target, &manifest.asked_version, &exchanges);
+            let target = Target {
+                endpoint: *number,
+                url: address.clone(),
+                declared: entry.transport,
+            };
+            let settled =
+                inquiry::settled(&target, &manifest.parameters.protocol_version, &exchanges);
             let otherwise = Detail::Unmeasured(skipped.unwrap_or(Unmeasured::Interrupted));
-            let row = Row::new(&entry, Some(suffixes.site(address)), settled.as_ref(), &exchanges, otherwise);
-            Ok(Reckoned { row, entry, exchanges })
+            let row = Row::new(
+                &entry,
+                Some(suffixes.site(address)),
+                settled.as_ref(),
+                &exchanges,
+                otherwise,
+            );
+            Ok(Reckoned {
+                row,
+                entry,
+                exchanges,
+            })
         }
     }
 }

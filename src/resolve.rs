@@ -6,7 +6,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hickory_resolver::TokioResolver;
-use hickory_resolver::config::{ConnectionConfig, LookupIpStrategy, NameServerConfig, ResolveHosts, ResolverConfig, ResolverOpts};
+use hickory_resolver::config::{
+    ConnectionConfig, LookupIpStrategy, NameServerConfig, ResolveHosts, ResolverConfig,
+    ResolverOpts,
+};
 use hickory_resolver::net::runtime::TokioRuntimeProvider;
 use hickory_resolver::net::{DnsError, NetError};
 use hickory_resolver::proto::op::ResponseCode;
@@ -37,7 +40,9 @@ pub struct Resolver {
 
 impl std::fmt::Debug for Resolver {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Resolver").field("policy", &self.policy).finish_non_exhaustive()
+        f.debug_struct("Resolver")
+            .field("policy", &self.policy)
+            .finish_non_exhaustive()
     }
 }
 
@@ -46,22 +51,24 @@ impl Resolver {
     ///
     /// # Errors
     /// When the system's configuration cannot be read: there is no fallback to a stranger's resolver.
-    pub fn new(server: Option<SocketAddr>, patience: Duration, policy: Arc<AddressPolicy>) -> anyhow::Result<Self> {
+    pub fn new(
+        server: Option<SocketAddr>,
+        patience: Duration,
+        policy: Arc<AddressPolicy>,
+    ) -> anyhow::Result<Self> {
         use anyhow::Context as _;
-        let config = match server {
-            Some(address) => {
-                let [mut udp, mut tcp] = [ConnectionConfig::udp(), ConnectionConfig::tcp()];
-                udp.port = address.port();
-                tcp.port = address.port();
-                let mut server = NameServerConfig::udp_and_tcp(address.ip());
-                server.connections = vec![udp, tcp];
-                ResolverConfig::from_parts(None, Vec::new(), vec![server])
-            }
-            None => {
-                let (system, _) = hickory_resolver::system_conf::read_system_conf()
-                    .context("cannot read the system's resolver configuration; name a server with --dns-server")?;
-                ResolverConfig::from_parts(None, Vec::new(), system.name_servers().to_vec())
-            }
+        let config = if let Some(address) = server {
+            let [mut udp, mut tcp] = [ConnectionConfig::udp(), ConnectionConfig::tcp()];
+            udp.port = address.port();
+            tcp.port = address.port();
+            let mut server = NameServerConfig::udp_and_tcp(address.ip());
+            server.connections = vec![udp, tcp];
+            ResolverConfig::from_parts(None, Vec::new(), vec![server])
+        } else {
+            let (system, _) = hickory_resolver::system_conf::read_system_conf().context(
+                "cannot read the system's resolver configuration; name a server with --dns-server",
+            )?;
+            ResolverConfig::from_parts(None, Vec::new(), system.name_servers().to_vec())
         };
         let mut options = ResolverOpts::default();
         options.timeout = patience / ATTEMPTS;
@@ -84,13 +91,23 @@ impl Resolver {
     /// The fault: why there are none, or that one of them is not public.
     pub async fn lookup(&self, name: &str) -> Result<Resolved, Fault> {
         // The root's dot: no search list of this machine's may complete a stranger's name.
-        let found = self.inner.lookup_ip(format!("{}.", name.trim_end_matches('.'))).await.map_err(|error| Fault::Dns(dns(&error)))?;
+        let found = self
+            .inner
+            .lookup_ip(format!("{}.", name.trim_end_matches('.')))
+            .await
+            .map_err(|error| Fault::Dns(dns(&error)))?;
         let addresses: Vec<IpAddr> = found.iter().collect();
-        if let Some(private) = addresses.iter().find(|address| !self.policy.allows(**address)) {
+        if let Some(private) = addresses
+            .iter()
+            .find(|address| !self.policy.allows(**address))
+        {
             return Err(Fault::PrivateAddress(*private));
         }
         let (v6, v4): (Vec<IpAddr>, Vec<IpAddr>) = addresses.into_iter().partition(IpAddr::is_ipv6);
-        let mut addresses: Vec<IpAddr> = v6.into_iter().filter(|address| v4.is_empty() || has_route(*address)).collect();
+        let mut addresses: Vec<IpAddr> = v6
+            .into_iter()
+            .filter(|address| v4.is_empty() || has_route(*address))
+            .collect();
         addresses.extend(v4);
         if addresses.is_empty() {
             return Err(Fault::Dns(DnsFault::NoData));
@@ -101,8 +118,14 @@ impl Resolver {
 
 /// Whether this machine has a route to an address. Connecting a datagram socket asks the routing table and sends nothing.
 fn has_route(address: IpAddr) -> bool {
-    let any: SocketAddr = if address.is_ipv6() { ([0u16; 8], 0).into() } else { ([0u8; 4], 0).into() };
-    UdpSocket::bind(any).and_then(|socket| socket.connect((address, 9))).is_ok()
+    let any: SocketAddr = if address.is_ipv6() {
+        ([0u16; 8], 0).into()
+    } else {
+        ([0u8; 4], 0).into()
+    };
+    UdpSocket::bind(any)
+        .and_then(|socket| socket.connect((address, 9)))
+        .is_ok()
 }
 
 fn dns(error: &NetError) -> DnsFault {

@@ -95,6 +95,7 @@ pub struct Listed {
 pub struct Freezer {
     policy: AddressPolicy,
     exclusions: Vec<String>,
+    limit: Option<u32>,
     numbers: HashMap<String, u32>,
     targets: Vec<Target>,
 }
@@ -103,20 +104,61 @@ impl Freezer {
     /// A freezer under an address policy, with the hosts that asked to be left alone: each covers its subdomains.
     #[must_use]
     pub fn new(policy: AddressPolicy, exclusions: Vec<String>) -> Self {
-        Self { policy, exclusions, ..Self::default() }
+        Self {
+            policy,
+            exclusions,
+            ..Self::default()
+        }
+    }
+
+    /// Leaves out every endpoint after the first so many.
+    #[must_use]
+    pub fn with_limit(self, limit: Option<u32>) -> Self {
+        Self { limit, ..self }
     }
 
     /// Freezes the next row.
     pub fn freeze(&mut self, listed: Listed) -> Entry {
-        let Listed { list, line, name, url, filled, transport, auth, refused, extra } = listed;
-        let entry = |url: String, aim: Aim, findings: Vec<Finding>| Entry { list, line, name, url, transport, auth, aim, findings, extra };
+        let Listed {
+            list,
+            line,
+            name,
+            url,
+            filled,
+            transport,
+            auth,
+            refused,
+            extra,
+        } = listed;
+        let entry = |url: String, aim: Aim, findings: Vec<Finding>| Entry {
+            list,
+            line,
+            name,
+            url,
+            transport,
+            auth,
+            aim,
+            findings,
+            extra,
+        };
         if let Some((why, said)) = refused {
-            return entry(url, Aim::Unprobeable { why, said: Some(said).filter(|it| !it.is_empty()) }, Vec::new());
+            return entry(
+                url,
+                Aim::Unprobeable {
+                    why,
+                    said: Some(said).filter(|it| !it.is_empty()),
+                },
+                Vec::new(),
+            );
         }
         let address = match target::address(filled.as_deref().unwrap_or(&url)) {
             Ok(address) => address,
             Err(why) => {
-                let findings = if why == Unprobeable::Userinfo { vec![Check::CredentialsInListing.into()] } else { Vec::new() };
+                let findings = if why == Unprobeable::Userinfo {
+                    vec![Check::CredentialsInListing.into()]
+                } else {
+                    Vec::new()
+                };
                 return entry(url, Aim::Unprobeable { why, said: None }, findings);
             }
         };
@@ -125,13 +167,49 @@ impl Freezer {
             findings.push(Check::TemplateDefaultsUsed.into());
         }
         if self.is_excluded(&address.url) {
-            return entry(url, Aim::Unprobeable { why: Unprobeable::Excluded, said: None }, findings);
+            return entry(
+                url,
+                Aim::Unprobeable {
+                    why: Unprobeable::Excluded,
+                    said: None,
+                },
+                findings,
+            );
         }
         if self.policy.refuses(&address.url) {
-            return entry(url, Aim::Unprobeable { why: Unprobeable::PrivateAddress, said: None }, findings);
+            return entry(
+                url,
+                Aim::Unprobeable {
+                    why: Unprobeable::PrivateAddress,
+                    said: None,
+                },
+                findings,
+            );
+        }
+        let is_known = self.numbers.contains_key(address.url.as_str());
+        if !is_known
+            && self
+                .limit
+                .is_some_and(|limit| self.targets.len() >= limit as usize)
+        {
+            return entry(
+                url,
+                Aim::LeftOut {
+                    why: Unmeasured::SampledOut,
+                    address: address.url,
+                },
+                findings,
+            );
         }
         let number = self.number(&address.url, transport);
-        entry(url, Aim::Endpoint { number, address: address.url }, findings)
+        entry(
+            url,
+            Aim::Endpoint {
+                number,
+                address: address.url,
+            },
+            findings,
+        )
     }
 
     /// The endpoints of everything frozen so far, by their numbers.
@@ -145,30 +223,40 @@ impl Freezer {
             let target = &mut self.targets[number as usize];
             // Listed under both transports: the newer one is asked for first.
             if target.declared != transport && transport.is_some() {
-                target.declared = if target.declared.is_none() { transport } else { Some(Transport::StreamableHttp) };
+                target.declared = if target.declared.is_none() {
+                    transport
+                } else {
+                    Some(Transport::StreamableHttp)
+                };
             }
             return number;
         }
-        let number = u32::try_from(self.targets.len()).expect("a list has fewer than 2^32 endpoints");
+        let number =
+            u32::try_from(self.targets.len()).expect("a list has fewer than 2^32 endpoints");
         self.numbers.insert(url.as_str().to_owned(), number);
-        self.targets.push(Target { endpoint: number, url: url.clone(), declared: transport });
+        self.targets.push(Target {
+            endpoint: number,
+            url: url.clone(),
+            declared: transport,
+        });
         number
     }
 
     fn is_excluded(&self, url: &Url) -> bool {
         let host = url.host_str().unwrap_or_default();
-        self.exclusions.iter().any(|excluded| host.strip_suffix(excluded.as_str()).is_some_and(|before| before.is_empty() || before.ends_with('.')))
+        self.exclusions.iter().any(|excluded| {
+            host.strip_suffix(excluded.as_str())
+                .is_some_and(|before| before.is_empty() || before.ends_with('.'))
+        })
     }
 }
 
-/// The targets that a frozen list names, by their numbers: what a resumed run asks.
+/// The targets of a frozen list's endpoints, given in its order: what a resumed run asks.
 #[must_use]
-pub fn targets<'a>(entries: impl IntoIterator<Item = &'a Entry>) -> Vec<Target> {
+pub fn targets(endpoints: impl IntoIterator<Item = (Url, Option<Transport>)>) -> Vec<Target> {
     let mut freezer = Freezer::default();
-    for entry in entries {
-        if let Aim::Endpoint { address, .. } = &entry.aim {
-            freezer.number(address, entry.transport);
-        }
+    for (address, transport) in endpoints {
+        freezer.number(&address, transport);
     }
     freezer.into_targets()
 }
@@ -178,7 +266,11 @@ mod tests {
     use super::*;
 
     fn listed(url: &str, transport: Option<Transport>) -> Listed {
-        Listed { url: url.into(), transport, ..Listed::default() }
+        Listed {
+            url: url.into(),
+            transport,
+            ..Listed::default()
+        }
     }
 
     #[test]
@@ -187,7 +279,10 @@ mod tests {
         let entries: Vec<Entry> = [
             ("https://a.example/mcp", Some(Transport::HttpSse)),
             ("https://b.example", None),
-            ("HTTPS://A.example:443/mcp#x", Some(Transport::StreamableHttp)),
+            (
+                "HTTPS://A.example:443/mcp#x",
+                Some(Transport::StreamableHttp),
+            ),
             ("https://a.example/mcp/", None),
             ("https://{x}/", None),
         ]
@@ -203,15 +298,33 @@ mod tests {
         assert_eq!(numbers, [Some(0), Some(1), Some(0), Some(2), None]);
         let frozen = freezer.into_targets();
         assert_eq!(frozen[0].declared, Some(Transport::StreamableHttp));
-        assert_eq!(targets(&entries), frozen, "a resumed run asks the same endpoints");
+        let again = entries.into_iter().filter_map(|entry| match entry.aim {
+            Aim::Endpoint { address, .. } => Some((address, entry.transport)),
+            _ => None,
+        });
+        assert_eq!(
+            targets(again),
+            frozen,
+            "a resumed run asks the same endpoints"
+        );
     }
 
     #[test]
     fn an_exclusion_covers_subdomains_and_nothing_else() {
         let mut freezer = Freezer::new(AddressPolicy::default(), vec!["example.com".into()]);
-        let mut excluded = |url: &str| matches!(freezer.freeze(listed(url, None)).aim, Aim::Unprobeable { why: Unprobeable::Excluded, .. });
+        let mut excluded = |url: &str| {
+            matches!(
+                freezer.freeze(listed(url, None)).aim,
+                Aim::Unprobeable {
+                    why: Unprobeable::Excluded,
+                    ..
+                }
+            )
+        };
         assert!(excluded("https://example.com/") && excluded("https://a.b.example.com/mcp"));
-        assert!(!excluded("https://notexample.com/") && !excluded("https://example.com.evil.example/"));
+        assert!(
+            !excluded("https://notexample.com/") && !excluded("https://example.com.evil.example/")
+        );
     }
 
     #[test]
@@ -220,7 +333,11 @@ mod tests {
         for url in ["https://a.example/mcp#frag", "", "https://10.0.0.1/"] {
             let entry = freezer.freeze(listed(url, None));
             let line = serde_json::to_string(&entry).unwrap();
-            assert_eq!(serde_json::from_str::<Entry>(&line).unwrap(), entry, "{line}");
+            assert_eq!(
+                serde_json::from_str::<Entry>(&line).unwrap(),
+                entry,
+                "{line}"
+            );
         }
     }
 }

@@ -21,6 +21,12 @@ macro_rules! columns {
         impl $row {
             /// Every column's name and what it holds, in the order of the file.
             pub const COLUMNS: &[(&str, &str)] = &[ $( (stringify!($column), $about), )+ ];
+
+            /// The row's cells, in the order of the columns, each inert in a spreadsheet.
+            #[must_use]
+            pub fn cells(&self) -> Vec<String> {
+                vec![ $( inert(&self.$column.cell()), )+ ]
+            }
         }
     };
 }
@@ -101,6 +107,33 @@ columns! {
     }
 }
 
+/// A value as it stands in a cell.
+trait Cell {
+    fn cell(&self) -> String;
+}
+
+macro_rules! cells {
+    ($($type:ty),+) => { $( impl Cell for $type { fn cell(&self) -> String { self.to_string() } } )+ };
+}
+cells!(
+    String, u16, u32, i64, bool, Outcome, Verdict, Hint, Era, Transport, BodyKind, Session
+);
+
+impl Cell for f64 {
+    fn cell(&self) -> String {
+        format!("{self:.3}")
+            .trim_end_matches('0')
+            .trim_end_matches('.')
+            .to_owned()
+    }
+}
+
+impl<T: Cell> Cell for Option<T> {
+    fn cell(&self) -> String {
+        self.as_ref().map(Cell::cell).unwrap_or_default()
+    }
+}
+
 /// What the name of a column of the input's own gets in front.
 pub const INPUT_PREFIX: &str = "input_";
 
@@ -111,7 +144,13 @@ impl Row {
     /// The row of an entry. `settled` and `exchanges` are its endpoint's; none where nothing was asked, and
     /// then `otherwise` says what the row says instead.
     #[must_use]
-    pub fn new(entry: &Entry, site: Option<String>, settled: Option<&Settled>, exchanges: &[Exchange], otherwise: Detail) -> Self {
+    pub fn new(
+        entry: &Entry,
+        site: Option<String>,
+        settled: Option<&Settled>,
+        exchanges: &[Exchange],
+        otherwise: Detail,
+    ) -> Self {
         let address = match &entry.aim {
             Aim::Endpoint { address, .. } | Aim::LeftOut { address, .. } => Some(address),
             Aim::Unprobeable { .. } => None,
@@ -122,8 +161,14 @@ impl Row {
         let attempt = settled.and_then(|it| attempts.get(it.speaks));
         let decided = attempt.and_then(|attempt| attempt.get(reading.decided_by));
         let timing = decided.map(|it| it.timing).unwrap_or_default();
-        let last_hop = attempt.and_then(|attempt| attempt.iter().rfind(|it| it.leg == Leg::Initialize));
-        let findings: Vec<String> = entry.findings.iter().chain(&reading.findings).map(ToString::to_string).collect();
+        let last_hop =
+            attempt.and_then(|attempt| attempt.iter().rfind(|it| it.leg == Leg::Initialize));
+        let findings: Vec<String> = entry
+            .findings
+            .iter()
+            .chain(&reading.findings)
+            .map(ToString::to_string)
+            .collect();
         Self {
             name: entry.name.clone(),
             url: target::redacted_raw(&entry.url),
@@ -138,7 +183,11 @@ impl Row {
             hint: reading.hint,
             http_status: reading.http_status,
             rpc_code: reading.rpc_error.as_ref().map(|(code, _)| *code),
-            rpc_message: reading.rpc_error.as_ref().map(|(_, text)| said(text)).filter(|it| !it.is_empty()),
+            rpc_message: reading
+                .rpc_error
+                .as_ref()
+                .map(|(_, text)| said(text))
+                .filter(|it| !it.is_empty()),
             era: reading.era,
             transport: reading.transport,
             protocol_version: reading.protocol_version.as_deref().map(said),
@@ -148,7 +197,9 @@ impl Row {
             content_type: reading.content_type.as_deref().map(said),
             body_kind: reading.body_kind,
             redirects: reading.redirects,
-            final_url: last_hop.filter(|_| reading.redirects > 0).map(|it| said(&it.request.url)),
+            final_url: last_hop
+                .filter(|_| reading.redirects > 0)
+                .map(|it| said(&it.request.url)),
             session: reading.session,
             attempts: u32::try_from(attempts.len()).unwrap_or(u32::MAX),
             flaky: settled.is_some_and(|it| it.flaky),

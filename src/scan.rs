@@ -89,12 +89,26 @@ struct Office {
 /// # Errors
 /// When the evidence cannot be read or written. What was measured before that is kept.
 pub async fn run(run: Run, stop: Stop, show_progress: bool) -> Result<Manifest> {
-    let Run { dir, mut manifest, targets, terms, pace, prober } = run;
+    let Run {
+        dir,
+        mut manifest,
+        targets,
+        terms,
+        pace,
+        prober,
+    } = run;
     write_manifest(&dir, &manifest)?;
-    let suffixes = manifest.suffixes.iter().fold(Suffixes::default(), |suffixes, it| suffixes.with(it));
+    let suffixes = manifest
+        .suffixes
+        .iter()
+        .fold(Suffixes::default(), |suffixes, it| suffixes.with(it));
     let (counts, total) = (Arc::new(Counts::default()), targets.len() as u64);
     let inquiries = open_inquiries(&dir, targets, &terms, &counts)?;
-    let lanes = lanes::lanes(inquiries, |it: &Inquiry| suffixes.site(&it.target.url), manifest.seed);
+    let lanes = lanes::lanes(
+        inquiries,
+        |it: &Inquiry| suffixes.site(&it.target.url),
+        manifest.seed,
+    );
 
     let (records, queue) = mpsc::channel(QUEUE);
     let mut writer = dir.append_evidence()?;
@@ -109,7 +123,8 @@ pub async fn run(run: Run, stop: Stop, show_progress: bool) -> Result<Manifest> 
         written
     });
     let (ended, until) = oneshot::channel();
-    let showing = show_progress.then(|| tokio::spawn(progress::show(Arc::clone(&counts), total, until)));
+    let showing =
+        show_progress.then(|| tokio::spawn(progress::show(Arc::clone(&counts), total, until)));
 
     let office = Arc::new(Office {
         prober,
@@ -122,10 +137,15 @@ pub async fn run(run: Run, stop: Stop, show_progress: bool) -> Result<Manifest> 
         suffixes,
     });
     let desk = Arc::clone(&office);
-    let driving = tokio::spawn(lanes::drive(lanes, pace, stop.soft.clone(), move |inquiry, lane| {
-        let office = Arc::clone(&desk);
-        async move { office.pursue(inquiry, &lane).await }
-    }));
+    let driving = tokio::spawn(lanes::drive(
+        lanes,
+        pace,
+        stop.soft.clone(),
+        move |inquiry, lane| {
+            let office = Arc::clone(&desk);
+            async move { office.pursue(inquiry, &lane).await }
+        },
+    ));
     let aborter = driving.abort_handle();
     let stopped_hard = tokio::select! {
         _ = driving => false,
@@ -136,10 +156,17 @@ pub async fn run(run: Run, stop: Stop, show_progress: bool) -> Result<Manifest> 
     if let Some(showing) = showing {
         showing.await.context("the progress display failed")?;
     }
-    manifest.complete = !stopped_hard && !stop.soft.is_cancelled() && !office.unfinished.load(Ordering::Relaxed);
+    manifest.complete =
+        !stopped_hard && !stop.soft.is_cancelled() && !office.unfinished.load(Ordering::Relaxed);
     manifest.requests += counts.requests();
-    let asked = office.asked.lock().unwrap_or_else(PoisonError::into_inner).clone();
-    let most = asked.into_iter().max_by(|(a_site, a), (b_site, b)| a.cmp(b).then(b_site.cmp(a_site)));
+    let asked = office
+        .asked
+        .lock()
+        .unwrap_or_else(PoisonError::into_inner)
+        .clone();
+    let most = asked
+        .into_iter()
+        .max_by(|(a_site, a), (b_site, b)| a.cmp(b).then(b_site.cmp(a_site)));
     if most.as_ref().map(|it| it.1) > manifest.most_asked.as_ref().map(|it| it.1) {
         manifest.most_asked = most;
     }
@@ -163,7 +190,12 @@ pub fn write_manifest(dir: &RunDir, manifest: &Manifest) -> Result<()> {
 }
 
 /// The inquiries that are not complete, with what their evidence holds already.
-fn open_inquiries(dir: &RunDir, targets: Vec<Target>, terms: &Terms, counts: &Counts) -> Result<Vec<Inquiry>> {
+fn open_inquiries(
+    dir: &RunDir,
+    targets: Vec<Target>,
+    terms: &Terms,
+    counts: &Counts,
+) -> Result<Vec<Inquiry>> {
     let mut evidence = dir.evidence()?;
     let mut open = Vec::new();
     for target in targets {
@@ -173,7 +205,10 @@ fn open_inquiries(dir: &RunDir, targets: Vec<Target>, terms: &Terms, counts: &Co
             exchange.request.url = secrets.restore(&exchange.request.url);
         }
         if so_far.is_empty() || inquiry::next(&target, &so_far, terms) != Next::Done {
-            open.push(Inquiry { target: Arc::new(target), so_far });
+            open.push(Inquiry {
+                target: Arc::new(target),
+                so_far,
+            });
         } else {
             counts.finish(verdict(&target, terms, &so_far));
         }
@@ -182,11 +217,15 @@ fn open_inquiries(dir: &RunDir, targets: Vec<Target>, terms: &Terms, counts: &Co
 }
 
 fn verdict(target: &Target, terms: &Terms, exchanges: &[Exchange]) -> Verdict {
-    inquiry::settled(target, &terms.version, exchanges).map_or(Verdict::Unmeasured, |it| it.reading.verdict)
+    inquiry::settled(target, &terms.version, exchanges)
+        .map_or(Verdict::Unmeasured, |it| it.reading.verdict)
 }
 
 /// Writes what comes, in batches: everything that waits goes to the operating system together.
-fn drain(mut queue: mpsc::Receiver<Record>, writer: &mut crate::store::EvidenceWriter) -> Result<()> {
+fn drain(
+    mut queue: mpsc::Receiver<Record>,
+    writer: &mut crate::store::EvidenceWriter,
+) -> Result<()> {
     while let Some(record) = queue.blocking_recv() {
         writer.add(&record)?;
         while let Ok(record) = queue.try_recv() {
@@ -212,12 +251,19 @@ impl Office {
             // A panic of ours says nothing of the endpoint.
             Err(()) => self.skip(endpoint, Unmeasured::InstrumentError).await,
         }
-        self.counts.finish(verdict(&inquiry.target, &self.terms, &inquiry.so_far));
+        self.counts
+            .finish(verdict(&inquiry.target, &self.terms, &inquiry.so_far));
         Done::Finished
     }
 
     async fn skip(&self, endpoint: u32, why: Unmeasured) {
-        let _ = self.records.send(Record::Skipped(Skipped { skipped: why, endpoint })).await;
+        let _ = self
+            .records
+            .send(Record::Skipped(Skipped {
+                skipped: why,
+                endpoint,
+            }))
+            .await;
     }
 
     async fn ask_all(&self, inquiry: &mut Inquiry, lane: &Lane) -> Pursuit {
@@ -231,7 +277,8 @@ impl Office {
                 Next::Later(ask) if first => ask,
                 Next::Later(_) => return Pursuit::Later,
             };
-            let opens = ask.attempt > inquiry.so_far.last().map_or(0, |it| it.attempt) || inquiry.so_far.is_empty();
+            let opens = ask.attempt > inquiry.so_far.last().map_or(0, |it| it.attempt)
+                || inquiry.so_far.is_empty();
             if self.stop.soft.is_cancelled() && opens {
                 return Pursuit::Stopped;
             }
@@ -258,14 +305,21 @@ impl Office {
 
     fn note_asked(&self, target: &Target) {
         let site = self.suffixes.site(&target.url);
-        *self.asked.lock().unwrap_or_else(PoisonError::into_inner).entry(site).or_default() += 1;
+        *self
+            .asked
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .entry(site)
+            .or_default() += 1;
     }
 }
 
 /// Takes a site's word that it has enough for now.
 async fn heed(exchange: &Exchange, lane: &Lane) {
     match exchange.answer() {
-        Some(answer) if matches!(answer.status, 429 | 503) => lane.pause(retry_after(answer, exchange.started_at)).await,
+        Some(answer) if matches!(answer.status, 429 | 503) => {
+            lane.pause(retry_after(answer, exchange.started_at)).await;
+        }
         Some(_) if exchange.leg != Leg::Close => lane.relax(),
         Some(_) | None => {}
     }
@@ -300,9 +354,11 @@ fn hide(exchange: &mut Exchange, secrets: &Secrets) {
 /// Runs a future, and turns a panic inside it into a value.
 async fn unwinding<T>(future: impl Future<Output = T>) -> Result<T, ()> {
     let mut future = pin!(future);
-    std::future::poll_fn(|cx| match std::panic::catch_unwind(AssertUnwindSafe(|| future.as_mut().poll(cx))) {
-        Ok(poll) => poll.map(Ok),
-        Err(_) => std::task::Poll::Ready(Err(())),
+    std::future::poll_fn(|cx| {
+        match std::panic::catch_unwind(AssertUnwindSafe(|| future.as_mut().poll(cx))) {
+            Ok(poll) => poll.map(Ok),
+            Err(_) => std::task::Poll::Ready(Err(())),
+        }
     })
     .await
 }

@@ -27,16 +27,29 @@ pub const fn is_doubtful(reading: &Reading) -> bool {
 /// Folds the attempts, first to last. `None` where there is none.
 #[must_use]
 pub fn settle(readings: Vec<Reading>) -> Option<Settled> {
-    let measured: Vec<Outcome> =
-        readings.iter().filter(|it| it.verdict.is_measured()).map(|it| it.detail.outcome()).collect();
+    let measured: Vec<Outcome> = readings
+        .iter()
+        .filter(|it| it.verdict.is_measured())
+        .map(|it| it.detail.outcome())
+        .collect();
     let flaky = measured.windows(2).any(|pair| pair[0] != pair[1]);
     let furthest = readings.iter().map(reach).max()?;
-    let (speaks, mut reading) = readings.into_iter().enumerate().find(|(_, it)| reach(it) == furthest)?;
+    let (speaks, mut reading) = readings
+        .into_iter()
+        .enumerate()
+        .find(|(_, it)| reach(it) == furthest)?;
     if flaky {
         let said: Vec<&str> = measured.iter().map(|it| it.name()).collect();
-        reading.findings.push(Finding { check: Check::AttemptsDisagree, about: Some(said.join(",")) });
+        reading.findings.push(Finding {
+            check: Check::AttemptsDisagree,
+            about: Some(said.join(",")),
+        });
     }
-    Some(Settled { reading, speaks, flaky })
+    Some(Settled {
+        reading,
+        speaks,
+        flaky,
+    })
 }
 
 /// How far an attempt got.
@@ -74,21 +87,50 @@ mod tests {
     #[track_caller]
     fn check(attempts: &[Detail], want: &str, flaky: bool) {
         let settled = settle(attempts.iter().cloned().map(Reading::of).collect()).unwrap();
-        assert_eq!((settled.reading.detail.outcome().name(), settled.flaky), (want, flaky));
+        assert_eq!(
+            (settled.reading.detail.outcome().name(), settled.flaky),
+            (want, flaky)
+        );
     }
 
     #[test]
     fn the_attempt_that_got_furthest_speaks() {
-        let (down, works) = (Detail::Stage(Stage::FirstByte), Detail::Framing(Framing::Json));
+        let (down, works) = (
+            Detail::Stage(Stage::FirstByte),
+            Detail::Framing(Framing::Json),
+        );
         check(&[down.clone(), works], "success", true);
-        check(&[down.clone(), Detail::Challenge(Challenge::Bearer)], "auth_required", true);
-        check(&[down.clone(), Detail::Stage(Stage::Body)], "timeout", false);
-        check(&[Detail::Dns(DnsFault::NxDomain), Detail::Status(404)], "not_found", true);
+        check(
+            &[down.clone(), Detail::Challenge(Challenge::Bearer)],
+            "auth_required",
+            true,
+        );
+        check(
+            &[down.clone(), Detail::Stage(Stage::Body)],
+            "timeout",
+            false,
+        );
+        check(
+            &[Detail::Dns(DnsFault::NxDomain), Detail::Status(404)],
+            "not_found",
+            true,
+        );
     }
 
     #[test]
     fn an_attempt_that_measured_nothing_contradicts_nobody() {
-        check(&[Detail::Status(404), Detail::Status(429)], "not_found", false);
-        check(&[Detail::Unmeasured(Unmeasured::Interrupted), Detail::Status(404)], "not_found", false);
+        check(
+            &[Detail::Status(404), Detail::Status(429)],
+            "not_found",
+            false,
+        );
+        check(
+            &[
+                Detail::Unmeasured(Unmeasured::Interrupted),
+                Detail::Status(404),
+            ],
+            "not_found",
+            false,
+        );
     }
 }

@@ -95,7 +95,7 @@ impl Parser {
             }
             b"event" => self.event.name = String::from_utf8_lossy(value).into_owned(),
             b"id" if !value.contains(&0) => {
-                self.last_id = String::from_utf8_lossy(value).into_owned()
+                self.last_id = String::from_utf8_lossy(value).into_owned();
             }
             b"retry" if !value.is_empty() && value.iter().all(u8::is_ascii_digit) => {
                 self.retry = std::str::from_utf8(value)

@@ -92,7 +92,10 @@ impl RunDir {
     /// When it cannot be made, holds a run, or another run writes there.
     pub fn create(path: &Path) -> Result<Self> {
         if path.join(file::MANIFEST).exists() {
-            bail!("{} holds a run already; give another --out, or --resume to continue it", path.display());
+            bail!(
+                "{} holds a run already; give another --out, or --resume to continue it",
+                path.display()
+            );
         }
         fs::create_dir_all(path).with_context(|| format!("cannot make {}", path.display()))?;
         Self::locked(path)
@@ -104,7 +107,11 @@ impl RunDir {
     /// When it holds no run, or another run writes there.
     pub fn resume(path: &Path) -> Result<Self> {
         if !path.join(file::MANIFEST).exists() {
-            bail!("{} holds no run to resume: it has no {}", path.display(), file::MANIFEST);
+            bail!(
+                "{} holds no run to resume: it has no {}",
+                path.display(),
+                file::MANIFEST
+            );
         }
         Self::locked(path)
     }
@@ -115,18 +122,31 @@ impl RunDir {
     /// When it holds no run.
     pub fn open(path: &Path) -> Result<Self> {
         if !path.join(file::MANIFEST).exists() {
-            bail!("{} is no run directory: it has no {}", path.display(), file::MANIFEST);
+            bail!(
+                "{} is no run directory: it has no {}",
+                path.display(),
+                file::MANIFEST
+            );
         }
-        Ok(Self { path: path.to_owned(), _lock: None })
+        Ok(Self {
+            path: path.to_owned(),
+            _lock: None,
+        })
     }
 
     fn locked(path: &Path) -> Result<Self> {
         let lock_path = path.join(file::LOCK);
-        let lock = File::create(&lock_path).with_context(|| format!("cannot write {}", lock_path.display()))?;
+        let lock = File::create(&lock_path)
+            .with_context(|| format!("cannot write {}", lock_path.display()))?;
         match lock.try_lock() {
-            Ok(()) => Ok(Self { path: path.to_owned(), _lock: Some(lock) }),
+            Ok(()) => Ok(Self {
+                path: path.to_owned(),
+                _lock: Some(lock),
+            }),
             Err(TryLockError::WouldBlock) => bail!("another run writes to {} now", path.display()),
-            Err(TryLockError::Error(error)) => Err(error).with_context(|| format!("cannot lock {}", lock_path.display())),
+            Err(TryLockError::Error(error)) => {
+                Err(error).with_context(|| format!("cannot lock {}", lock_path.display()))
+            }
         }
     }
 
@@ -146,7 +166,11 @@ impl RunDir {
     ///
     /// # Errors
     /// When it cannot be written; the old file is then still there.
-    pub fn replace(&self, name: &str, write: impl FnOnce(&mut dyn Write) -> Result<()>) -> Result<()> {
+    pub fn replace(
+        &self,
+        name: &str,
+        write: impl FnOnce(&mut dyn Write) -> Result<()>,
+    ) -> Result<()> {
         replace(&self.file(name), write)
     }
 
@@ -157,19 +181,31 @@ impl RunDir {
     pub fn read_json<T: serde::de::DeserializeOwned>(&self, name: &str) -> Result<T> {
         let path = self.file(name);
         let text = fs::read(&path).with_context(|| format!("cannot read {}", path.display()))?;
-        serde_json::from_slice(&text).with_context(|| format!("cannot understand {}", path.display()))
+        serde_json::from_slice(&text)
+            .with_context(|| format!("cannot understand {}", path.display()))
     }
 
     /// Reads the frozen list, a row at a time.
     ///
     /// # Errors
     /// When it cannot be read; a line that cannot be understood is named.
-    pub fn each_target<T: serde::de::DeserializeOwned>(&self, mut each: impl FnMut(T) -> Result<()>) -> Result<()> {
+    pub fn each_target<T: serde::de::DeserializeOwned>(
+        &self,
+        mut each: impl FnMut(T) -> Result<()>,
+    ) -> Result<()> {
         let path = self.file(file::TARGETS);
-        let reader = BufReader::new(File::open(&path).with_context(|| format!("cannot read {}", path.display()))?);
+        let reader = BufReader::new(
+            File::open(&path).with_context(|| format!("cannot read {}", path.display()))?,
+        );
         for (number, line) in reader.lines().enumerate() {
             let line = line.with_context(|| format!("cannot read {}", path.display()))?;
-            let row = serde_json::from_str(&line).with_context(|| format!("{} line {}: cannot understand it", path.display(), number + 1))?;
+            let row = serde_json::from_str(&line).with_context(|| {
+                format!(
+                    "{} line {}: cannot understand it",
+                    path.display(),
+                    number + 1
+                )
+            })?;
             each(row)?;
         }
         Ok(())
@@ -182,13 +218,20 @@ impl RunDir {
     pub fn append_evidence(&self) -> Result<EvidenceWriter> {
         let path = self.file(file::EVIDENCE);
         let open = || -> io::Result<File> {
-            let mut file = OpenOptions::new().read(true).append(true).create(true).open(&path)?;
+            let mut file = OpenOptions::new()
+                .read(true)
+                .append(true)
+                .create(true)
+                .open(&path)?;
             let whole = whole_lines(&mut file)?;
             file.set_len(whole)?;
             Ok(file)
         };
         let file = open().with_context(|| format!("cannot open {}", path.display()))?;
-        Ok(EvidenceWriter { path, file: BufWriter::with_capacity(256 << 10, file) })
+        Ok(EvidenceWriter {
+            path,
+            file: BufWriter::with_capacity(256 << 10, file),
+        })
     }
 
     /// Opens the evidence to read.
@@ -199,26 +242,42 @@ impl RunDir {
         let path = self.file(file::EVIDENCE);
         let mut index = Vec::new();
         if !path.exists() {
-            return Ok(Evidence { path, file: None, index });
+            return Ok(Evidence {
+                path,
+                file: None,
+                index,
+            });
         }
         let file = File::open(&path).with_context(|| format!("cannot read {}", path.display()))?;
         let mut reader = BufReader::with_capacity(1 << 20, file);
         let (mut line, mut offset, mut number) = (Vec::new(), 0u64, 0u64);
         loop {
             line.clear();
-            let length = reader.read_until(b'\n', &mut line).with_context(|| format!("cannot read {}", path.display()))?;
+            let length = reader
+                .read_until(b'\n', &mut line)
+                .with_context(|| format!("cannot read {}", path.display()))?;
             number += 1;
             // A line without an end is one that a killed run left half-written.
             if length == 0 || line.last() != Some(&b'\n') {
                 break;
             }
-            let about: About = serde_json::from_slice(&line).with_context(|| format!("{} line {number}: cannot understand it", path.display()))?;
-            index.push(Place { endpoint: about.endpoint, offset, length: u32::try_from(length).unwrap_or(u32::MAX) });
+            let about: About = serde_json::from_slice(&line).with_context(|| {
+                format!("{} line {number}: cannot understand it", path.display())
+            })?;
+            index.push(Place {
+                endpoint: about.endpoint,
+                offset,
+                length: u32::try_from(length).unwrap_or(u32::MAX),
+            });
             offset += length as u64;
         }
         // Stable: an endpoint's records stay in the order they were written.
         index.sort_by_key(|place| place.endpoint);
-        Ok(Evidence { path, file: Some(reader.into_inner()), index })
+        Ok(Evidence {
+            path,
+            file: Some(reader.into_inner()),
+            index,
+        })
     }
 }
 
@@ -250,16 +309,28 @@ impl Evidence {
     /// # Errors
     /// When it cannot be read.
     pub fn of(&mut self, endpoint: u32) -> Result<Vec<Record>> {
-        let start = self.index.partition_point(|place| place.endpoint < endpoint);
-        let places = self.index[start..].iter().take_while(|place| place.endpoint == endpoint);
-        let Some(file) = &mut self.file else { return Ok(Vec::new()) };
+        let start = self
+            .index
+            .partition_point(|place| place.endpoint < endpoint);
+        let places = self.index[start..]
+            .iter()
+            .take_while(|place| place.endpoint == endpoint);
+        let Some(file) = &mut self.file else {
+            return Ok(Vec::new());
+        };
         let mut records = Vec::new();
         for place in places {
             let mut line = vec![0; place.length as usize];
             file.seek(SeekFrom::Start(place.offset))
                 .and_then(|_| file.read_exact(&mut line))
                 .with_context(|| format!("cannot read {}", self.path.display()))?;
-            let record = Record::read(&line).with_context(|| format!("{} at byte {}: cannot understand it", self.path.display(), place.offset))?;
+            let record = Record::read(&line).with_context(|| {
+                format!(
+                    "{} at byte {}: cannot understand it",
+                    self.path.display(),
+                    place.offset
+                )
+            })?;
             records.push(record);
         }
         Ok(records)
@@ -291,7 +362,9 @@ impl EvidenceWriter {
     /// # Errors
     /// When it cannot be written.
     pub fn add(&mut self, record: &Record) -> Result<()> {
-        record.write(&mut self.file).with_context(|| format!("cannot write {}", self.path.display()))
+        record
+            .write(&mut self.file)
+            .with_context(|| format!("cannot write {}", self.path.display()))
     }
 
     /// Hands everything added to the operating system.
@@ -299,7 +372,9 @@ impl EvidenceWriter {
     /// # Errors
     /// When it cannot be written.
     pub fn flush(&mut self) -> Result<()> {
-        self.file.flush().with_context(|| format!("cannot write {}", self.path.display()))
+        self.file
+            .flush()
+            .with_context(|| format!("cannot write {}", self.path.display()))
     }
 }
 
@@ -333,8 +408,15 @@ fn private(path: &Path) -> bool {
     path.file_name().is_some_and(|name| name == file::TARGETS)
 }
 
-fn replace_with(path: &Path, private: bool, write: impl FnOnce(&mut dyn Write) -> Result<()>) -> Result<()> {
-    let draft = path.with_file_name(format!(".{}.part", path.file_name().unwrap_or_default().to_string_lossy()));
+fn replace_with(
+    path: &Path,
+    private: bool,
+    write: impl FnOnce(&mut dyn Write) -> Result<()>,
+) -> Result<()> {
+    let draft = path.with_file_name(format!(
+        ".{}.part",
+        path.file_name().unwrap_or_default().to_string_lossy()
+    ));
     let attempt = || -> Result<()> {
         let mut options = OpenOptions::new();
         options.write(true).create(true).truncate(true);
@@ -344,7 +426,9 @@ fn replace_with(path: &Path, private: bool, write: impl FnOnce(&mut dyn Write) -
         }
         let mut writer = BufWriter::new(options.open(&draft)?);
         write(&mut writer)?;
-        let file = writer.into_inner().map_err(io::IntoInnerError::into_error)?;
+        let file = writer
+            .into_inner()
+            .map_err(io::IntoInnerError::into_error)?;
         file.sync_all()?;
         fs::rename(&draft, path)?;
         Ok(())
@@ -362,7 +446,10 @@ mod tests {
     use super::*;
 
     fn skipped(endpoint: u32) -> Record {
-        Record::Skipped(Skipped { skipped: Unmeasured::SitePaused, endpoint })
+        Record::Skipped(Skipped {
+            skipped: Unmeasured::SitePaused,
+            endpoint,
+        })
     }
 
     #[test]
@@ -375,7 +462,9 @@ mod tests {
         }
         writer.flush().unwrap();
         let mut evidence = dir.evidence().unwrap();
-        let counts: Vec<usize> = (0..3).map(|endpoint| evidence.of(endpoint).unwrap().len()).collect();
+        let counts: Vec<usize> = (0..3)
+            .map(|endpoint| evidence.of(endpoint).unwrap().len())
+            .collect();
         assert_eq!(counts, [1, 0, 2]);
     }
 
@@ -401,7 +490,12 @@ mod tests {
     fn two_runs_do_not_write_to_one_directory() {
         let folder = tempfile::tempdir().unwrap();
         let _held = RunDir::create(folder.path()).unwrap();
-        assert!(RunDir::create(folder.path()).unwrap_err().to_string().contains("another run"));
+        assert!(
+            RunDir::create(folder.path())
+                .unwrap_err()
+                .to_string()
+                .contains("another run")
+        );
     }
 
     #[test]
@@ -414,7 +508,10 @@ mod tests {
         assert_eq!(fs::read_to_string(&path).unwrap(), "short");
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
         let error = replace(Path::new("/proc/nope/x.md"), |_| Ok(())).unwrap_err();
-        assert!(format!("{error:#}").starts_with("cannot write /proc/nope/x.md: "), "{error:#}");
+        assert!(
+            format!("{error:#}").starts_with("cannot write /proc/nope/x.md: "),
+            "{error:#}"
+        );
     }
 
     #[cfg(unix)]
@@ -424,6 +521,9 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join(file::TARGETS);
         replace(&path, |_| Ok(())).unwrap();
-        assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+        assert_eq!(
+            fs::metadata(&path).unwrap().permissions().mode() & 0o777,
+            0o600
+        );
     }
 }

@@ -129,13 +129,12 @@ pub fn fill<'a>(raw: &str, default: impl Fn(&str) -> Option<&'a str>) -> String 
             rest = after;
             continue;
         };
-        match default(name) {
-            Some(value) => filled.push_str(value),
-            None => {
-                filled.push('{');
-                filled.push_str(name);
-                filled.push('}');
-            }
+        if let Some(value) = default(name) {
+            filled.push_str(value);
+        } else {
+            filled.push('{');
+            filled.push_str(name);
+            filled.push('}');
         }
         rest = tail;
     }
@@ -285,8 +284,14 @@ impl Secrets {
     #[must_use]
     pub fn of(url: &Url) -> Self {
         let pairs = url.query().into_iter().flat_map(|query| query.split('&'));
-        let pairs = pairs.filter_map(|pair| pair.split_once('=')).filter(|(_, value)| !value.is_empty());
-        Self { pairs: pairs.map(|(key, value)| (key.to_owned(), value.to_owned())).collect() }
+        let pairs = pairs
+            .filter_map(|pair| pair.split_once('='))
+            .filter(|(_, value)| !value.is_empty());
+        Self {
+            pairs: pairs
+                .map(|(key, value)| (key.to_owned(), value.to_owned()))
+                .collect(),
+        }
     }
 
     /// Whether there is nothing to hide.
@@ -341,10 +346,9 @@ pub fn redacted(url: &Url) -> String {
 fn redacted_pair(pair: &str) -> String {
     match pair.split_once('=') {
         Some((key, value)) if !value.is_empty() => format!("{key}={REDACTED}"),
-        Some(_) => pair.to_owned(),
         // A bare word may be the key itself.
         None if pair.len() > 16 => REDACTED.to_owned(),
-        None => pair.to_owned(),
+        Some(_) | None => pair.to_owned(),
     }
 }
 
@@ -589,8 +593,14 @@ mod tests {
     fn a_secret_is_hidden_wherever_it_comes_back_and_can_be_restored() {
         let secrets = Secrets::of(&Url::parse("https://a.example/mcp?key=s3cret&n=1").unwrap());
         let hidden = secrets.hide("go to https://a.example/mcp/?key=s3cret&n=1, s3cret");
-        assert_eq!(hidden, "go to https://a.example/mcp/?key=REDACTED&n=REDACTED, REDACTED");
-        assert_eq!(secrets.restore("https://a.example/mcp/?key=REDACTED&n=REDACTED"), "https://a.example/mcp/?key=s3cret&n=1");
+        assert_eq!(
+            hidden,
+            "go to https://a.example/mcp/?key=REDACTED&n=REDACTED, REDACTED"
+        );
+        assert_eq!(
+            secrets.restore("https://a.example/mcp/?key=REDACTED&n=REDACTED"),
+            "https://a.example/mcp/?key=s3cret&n=1"
+        );
     }
 
     #[test]

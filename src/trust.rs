@@ -12,11 +12,15 @@ use rustls::{ClientConfig, RootCertStore};
 /// # Errors
 /// When a root cannot be read.
 pub fn client_config(extra_roots: &[String]) -> anyhow::Result<ClientConfig> {
-    let mut roots = RootCertStore { roots: webpki_roots::TLS_SERVER_ROOTS.to_vec() };
+    let mut roots = RootCertStore {
+        roots: webpki_roots::TLS_SERVER_ROOTS.to_vec(),
+    };
     for pem in extra_roots {
         let mut found = 0;
         for certificate in CertificateDer::pem_slice_iter(pem.as_bytes()) {
-            roots.add(certificate.context("cannot read the certificate")?).context("cannot trust the certificate")?;
+            roots
+                .add(certificate.context("cannot read the certificate")?)
+                .context("cannot trust the certificate")?;
             found += 1;
         }
         if found == 0 {

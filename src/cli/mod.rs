@@ -1,11 +1,18 @@
 //! What was typed -> what it means. One file a command; everything fallible about flags is here.
 
+mod check;
+mod demo;
+mod gauntlet;
+mod lists;
 mod options;
 mod report;
 mod scan;
+mod words;
 
+use std::io::{self, Write};
 use std::process::ExitCode;
 
+use anyhow::{Context, Result};
 use clap::{Parser, Subcommand};
 
 /// What the process tells its caller. A finding is not a failure: a census of broken servers exits 0.
@@ -17,7 +24,7 @@ pub enum Exit {
     Failed = 1,
     /// The command makes no sense; clap's own code.
     Usage = 2,
-    /// A threshold was met.
+    /// A threshold was met: an endpoint that was to work does not.
     Threshold = 3,
     /// Interrupted; what was measured is written.
     Interrupted = 130,
@@ -29,20 +36,30 @@ impl From<Exit> for ExitCode {
     }
 }
 
-/// A registry census scanner for remote MCP servers.
+/// Take a census of remote MCP servers: who speaks MCP, who answers with what else, and how sure we are.
 #[derive(Debug, Parser)]
-#[command(name = "mcp-census", version, about, max_term_width = 100)]
+#[command(name = "mcp-census", version, max_term_width = 100, after_help = AFTER_HELP)]
 pub struct Cli {
     #[command(subcommand)]
     command: Command,
 }
 
+const AFTER_HELP: &str = "\
+Results go to stdout, everything else to stderr. Exit codes: 0 done (broken servers are a finding, not a
+failure), 1 we failed, 2 usage, 3 an endpoint that was to work does not, 130 interrupted.";
+
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Probe every endpoint of the lists, write a run directory, print the summary.
     Scan(Box<scan::Scan>),
-    /// Read a run's evidence again and write its tables; sends nothing.
+    Check(Box<check::Check>),
     Report(report::Report),
+    Demo(demo::Demo),
+    Gauntlet(gauntlet::Gauntlet),
+    #[command(subcommand)]
+    Jsonrpc(words::Jsonrpc),
+    Explain(words::Explain),
+    Completions(words::Completions),
+    Man(words::Man),
 }
 
 impl Cli {
@@ -50,10 +67,42 @@ impl Cli {
     ///
     /// # Errors
     /// When it cannot be done; the message is for the person who typed it.
-    pub fn run(self) -> anyhow::Result<Exit> {
+    pub fn run(self) -> Result<Exit> {
         match self.command {
             Command::Scan(scan) => scan.run(),
+            Command::Check(check) => check.run(),
             Command::Report(report) => report.run(),
+            Command::Demo(demo) => demo.run(),
+            Command::Gauntlet(gauntlet) => gauntlet.run(),
+            Command::Jsonrpc(jsonrpc) => jsonrpc.run(),
+            Command::Explain(explain) => explain.run(),
+            Command::Completions(completions) => completions.run(),
+            Command::Man(man) => man.run(),
         }
     }
+}
+
+/// Writes a result to stdout. A reader that has gone, as `head` does, had what it wanted.
+fn print(text: &str) -> Result<()> {
+    let mut stdout = io::stdout().lock();
+    match stdout
+        .write_all(text.as_bytes())
+        .and_then(|()| stdout.flush())
+    {
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+        written => written.context("cannot write to stdout"),
+    }
+}
+
+/// A word to the person at the terminal. Where stderr is gone there is nobody to tell.
+fn say(text: &str) {
+    let _ = writeln!(io::stderr(), "mcp-census: {text}");
+}
+
+/// The runtime that a scan runs on.
+fn runtime() -> Result<tokio::runtime::Runtime> {
+    tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .context("cannot start the runtime")
 }

@@ -1,8 +1,10 @@
 //! Options that several commands share, and how their values are read.
 
+use std::fmt;
 use std::net::SocketAddr;
 use std::num::NonZeroU32;
 use std::path::PathBuf;
+use std::str::FromStr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -12,6 +14,7 @@ use ipnet::IpNet;
 
 use crate::inquiry::Terms;
 use crate::lanes::Pace;
+use crate::manifest::Parameters;
 use crate::mcp::{self, Identity};
 use crate::probe::{Limits, Reach};
 use crate::target::AddressPolicy;
@@ -20,25 +23,25 @@ use crate::target::AddressPolicy;
 #[derive(Debug, Clone, Args)]
 pub(super) struct Asking {
     /// Requests in flight, all sites together
-    #[arg(long, env = "MCP_CENSUS_WIDTH", value_name = "N", default_value_t = Pace::default().width)]
+    #[arg(long, env = "MCP_CENSUS_WIDTH", value_name = "N", default_value_t = Self::default().width)]
     pub(super) width: usize,
     /// Requests a second, all sites together; 0 for no limit
-    #[arg(long, env = "MCP_CENSUS_RATE", value_name = "N", default_value_t = Pace::default().rate.map_or(0, NonZeroU32::get))]
+    #[arg(long, env = "MCP_CENSUS_RATE", value_name = "N", default_value_t = Self::default().rate)]
     pub(super) rate: u32,
     /// Least time between two request starts at one site
-    #[arg(long, env = "MCP_CENSUS_GAP", value_name = "DUR", value_parser = duration, default_value = "500ms")]
-    pub(super) gap: Duration,
+    #[arg(long, env = "MCP_CENSUS_GAP", value_name = "DUR", default_value_t = Self::default().gap)]
+    pub(super) gap: Span,
     /// Endpoints of one site in flight
-    #[arg(long, env = "MCP_CENSUS_DEPTH", value_name = "N", default_value_t = Pace::default().depth)]
+    #[arg(long, env = "MCP_CENSUS_DEPTH", value_name = "N", default_value_t = Self::default().depth)]
     pub(super) depth: usize,
     /// Longest time for one exchange, first packet to last byte
-    #[arg(long, env = "MCP_CENSUS_TIMEOUT", value_name = "DUR", value_parser = duration, default_value = "15s")]
-    pub(super) timeout: Duration,
+    #[arg(long, env = "MCP_CENSUS_TIMEOUT", value_name = "DUR", default_value_t = Self::default().timeout)]
+    pub(super) timeout: Span,
     /// Longest time for name, connection and TLS handshake together
-    #[arg(long, env = "MCP_CENSUS_CONNECT_TIMEOUT", value_name = "DUR", value_parser = duration, default_value = "5s")]
-    pub(super) connect_timeout: Duration,
+    #[arg(long, env = "MCP_CENSUS_CONNECT_TIMEOUT", value_name = "DUR", default_value_t = Self::default().connect_timeout)]
+    pub(super) connect_timeout: Span,
     /// Times a doubtful answer is asked again before it counts
-    #[arg(long, env = "MCP_CENSUS_CONFIRM", value_name = "N", default_value_t = 1)]
+    #[arg(long, env = "MCP_CENSUS_CONFIRM", value_name = "N", default_value_t = Self::default().confirm)]
     pub(super) confirm: u8,
     /// Who asks: a URL or an address, sent with every request
     #[arg(long, env = "MCP_CENSUS_CONTACT", value_name = "WHO")]
@@ -50,11 +53,36 @@ pub(super) struct Asking {
     #[arg(long, env = "MCP_CENSUS_CA_CERT", value_name = "FILE")]
     pub(super) ca_cert: Vec<PathBuf>,
     /// Opens an address range that is not public to probing; nothing else does
-    #[arg(long, env = "MCP_CENSUS_ALLOW_NET", value_name = "CIDR", value_delimiter = ',')]
+    #[arg(
+        long,
+        env = "MCP_CENSUS_ALLOW_NET",
+        value_name = "CIDR",
+        value_delimiter = ','
+    )]
     pub(super) allow_net: Vec<IpNet>,
     /// Protocol version that `initialize` asks for
     #[arg(long, env = "MCP_CENSUS_PROTOCOL_VERSION", value_name = "DATE", default_value = mcp::ASKED_VERSION)]
     pub(super) protocol_version: String,
+}
+
+impl Default for Asking {
+    fn default() -> Self {
+        let (pace, limits) = (Pace::default(), Limits::default());
+        Self {
+            width: pace.width,
+            rate: pace.rate.map_or(0, NonZeroU32::get),
+            gap: Span(pace.gap),
+            depth: pace.depth,
+            timeout: Span(limits.total),
+            connect_timeout: Span(limits.connect),
+            confirm: 1,
+            contact: None,
+            dns_server: None,
+            ca_cert: Vec::new(),
+            allow_net: Vec::new(),
+            protocol_version: mcp::ASKED_VERSION.to_owned(),
+        }
+    }
 }
 
 impl Asking {
@@ -67,19 +95,95 @@ impl Asking {
     /// Who asks.
     #[must_use]
     pub(super) fn identity(&self) -> Identity {
-        Identity { contact: self.contact.clone() }
+        Identity {
+            contact: self.contact.clone(),
+        }
     }
 
     /// What holds for every inquiry.
     #[must_use]
     pub(super) fn terms(&self) -> Terms {
-        Terms { identity: self.identity(), version: self.protocol_version.clone(), confirm: self.confirm }
+        Terms {
+            identity: self.identity(),
+            version: self.protocol_version.clone(),
+            confirm: self.confirm,
+        }
     }
 
     /// How hard to push.
     #[must_use]
     pub(super) fn pace(&self) -> Pace {
-        Pace { width: self.width.max(1), depth: self.depth.max(1), gap: self.gap, rate: NonZeroU32::new(self.rate) }
+        Pace {
+            width: self.width.max(1),
+            depth: self.depth.max(1),
+            gap: self.gap.0,
+            rate: NonZeroU32::new(self.rate),
+        }
+    }
+
+    /// For the manifest.
+    pub(super) fn parameters(&self) -> Parameters {
+        let ms = |it: Duration| u64::try_from(it.as_millis()).unwrap_or(u64::MAX);
+        Parameters {
+            protocol_version: self.protocol_version.clone(),
+            contact: self.contact.clone(),
+            width: self.width,
+            depth: self.depth,
+            gap_ms: ms(self.gap.0),
+            rate: self.rate,
+            timeout_ms: ms(self.timeout.0),
+            connect_timeout_ms: ms(self.connect_timeout.0),
+            confirm: self.confirm,
+            dns_server: self.dns_server.map(|it| it.to_string()),
+            ca_cert: self
+                .ca_cert
+                .iter()
+                .map(|it| it.display().to_string())
+                .collect(),
+            allow_net: self.allow_net.iter().map(ToString::to_string).collect(),
+        }
+    }
+
+    /// From the manifest of a run that is continued.
+    ///
+    /// # Errors
+    /// When the manifest holds something that this build does not understand.
+    pub(super) fn from_parameters(parameters: &Parameters) -> Result<Self> {
+        let Parameters {
+            protocol_version,
+            contact,
+            width,
+            depth,
+            gap_ms,
+            rate,
+            timeout_ms,
+            connect_timeout_ms,
+            confirm,
+            dns_server,
+            ca_cert,
+            allow_net,
+        } = parameters.clone();
+        Ok(Self {
+            width,
+            rate,
+            gap: Span(Duration::from_millis(gap_ms)),
+            depth,
+            timeout: Span(Duration::from_millis(timeout_ms)),
+            connect_timeout: Span(Duration::from_millis(connect_timeout_ms)),
+            confirm,
+            contact,
+            dns_server: dns_server
+                .map(|it| it.parse())
+                .transpose()
+                .context("the manifest's dns_server is no address")?,
+            ca_cert: ca_cert.into_iter().map(PathBuf::from).collect(),
+            allow_net: allow_net
+                .iter()
+                .map(|it| it.parse())
+                .collect::<Result<_, _>>()
+                .context("the manifest's allow_net is no range")?,
+            protocol_version,
+        })
     }
 
     /// How to reach targets.
@@ -87,9 +191,14 @@ impl Asking {
     /// # Errors
     /// When a certificate file cannot be read.
     pub(super) fn reach(&self) -> Result<Reach> {
-        let read = |path: &PathBuf| std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()));
+        let read = |path: &PathBuf| {
+            std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))
+        };
         Ok(Reach {
-            limits: Limits { connect: self.connect_timeout.min(self.timeout), total: self.timeout },
+            limits: Limits {
+                connect: self.connect_timeout.0.min(self.timeout.0),
+                total: self.timeout.0,
+            },
             policy: Arc::new(self.policy()),
             dns_server: self.dns_server,
             extra_roots: self.ca_cert.iter().map(read).collect::<Result<_>>()?,
@@ -97,23 +206,47 @@ impl Asking {
     }
 }
 
-/// Reads `500ms`, `7s`, `1m30s`; a bare number is seconds.
-///
-/// # Errors
-/// When it is none of these, or negative.
-pub(super) fn duration(text: &str) -> Result<Duration, String> {
-    if let Ok(seconds) = text.parse::<f64>() {
-        return Duration::try_from_secs_f64(seconds).map_err(|error| error.to_string());
+/// A duration as people write it: `500ms`, `7s`, `1m30s`; a bare number is seconds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Span(pub(super) Duration);
+
+impl fmt::Display for Span {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self(duration) = self;
+        if duration.subsec_millis() == 0 {
+            write!(f, "{}s", duration.as_secs())
+        } else {
+            write!(f, "{}ms", duration.as_millis())
+        }
     }
-    let signed: jiff::SignedDuration = text.parse().map_err(|_| "write it as 500ms, 7s or 1m30s".to_owned())?;
-    Duration::try_from(signed).map_err(|_| "it cannot be negative".to_owned())
+}
+
+impl FromStr for Span {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        if let Ok(seconds) = text.parse::<f64>() {
+            return Duration::try_from_secs_f64(seconds)
+                .map(Self)
+                .map_err(|error| error.to_string());
+        }
+        let signed: jiff::SignedDuration = text
+            .parse()
+            .map_err(|_| "write it as 500ms, 7s or 1m30s".to_owned())?;
+        Duration::try_from(signed)
+            .map(Self)
+            .map_err(|_| "it cannot be negative".to_owned())
+    }
 }
 
 /// Reads an address with or without a port.
 fn name_server(text: &str) -> Result<SocketAddr, String> {
     const DNS_PORT: u16 = 53;
     text.parse::<SocketAddr>()
-        .or_else(|_| text.parse::<std::net::IpAddr>().map(|address| SocketAddr::new(address, DNS_PORT)))
+        .or_else(|_| {
+            text.parse::<std::net::IpAddr>()
+                .map(|address| SocketAddr::new(address, DNS_PORT))
+        })
         .map_err(|_| "write it as 9.9.9.9 or 127.0.0.1:5300".to_owned())
 }
 
@@ -123,9 +256,26 @@ mod tests {
 
     #[test]
     fn durations_are_read_as_people_write_them() {
-        for (text, ms) in [("500ms", 500), ("7s", 7000), ("1m30s", 90_000), ("0", 0), ("0.5", 500)] {
-            assert_eq!(duration(text), Ok(Duration::from_millis(ms)), "{text}");
+        for (text, ms) in [
+            ("500ms", 500),
+            ("7s", 7000),
+            ("1m30s", 90_000),
+            ("0", 0),
+            ("0.5", 500),
+        ] {
+            assert_eq!(text.parse(), Ok(Span(Duration::from_millis(ms))), "{text}");
         }
-        assert!(duration("soon").is_err() && duration("-3s").is_err() && duration("-3").is_err());
+        assert!(
+            ["soon", "-3s", "-3"]
+                .iter()
+                .all(|text| text.parse::<Span>().is_err())
+        );
+        assert_eq!(
+            (
+                Span(Duration::from_millis(1500)).to_string(),
+                Span(Duration::from_secs(15)).to_string()
+            ),
+            ("1500ms".into(), "15s".into())
+        );
     }
 }

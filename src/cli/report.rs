@@ -1,15 +1,86 @@
-//! `report`: a run's evidence -> its tables.
+//! `report`: a run's evidence -> its tables. `scan` and `demo` end with the same.
 
+use std::io::{IsTerminal, Write};
 use std::path::PathBuf;
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 use clap::Args;
 
+use crate::manifest::Manifest;
 use crate::reckon;
-use crate::row::inert;
-use crate::store::{RunDir, file};
+use crate::report::{self, Format};
+use crate::row::{INPUT_PREFIX, Row, inert};
+use crate::store::{self, RunDir, file};
+use crate::tally::{RunFacts, Summary, TableName, Tally};
 
-use super::Exit;
+use super::{Exit, print, say};
+
+/// How the summary is shown on stdout.
+#[derive(Debug, Clone, Args)]
+pub(super) struct Shape {
+    /// What to write to stdout: text, csv, md or json
+    #[arg(long, env = "MCP_CENSUS_FORMAT", value_name = "NAME", value_parser = format_named, default_value = Format::Text.name())]
+    format: Format,
+    /// Write one table only, by its name in summary.csv
+    #[arg(long, value_name = "NAME", value_parser = table_named)]
+    table: Option<TableName>,
+}
+
+impl Shape {
+    /// Writes a run's tables into its directory, and shows the summary.
+    ///
+    /// # Errors
+    /// When the run cannot be read, or a table cannot be written.
+    pub(super) fn show(&self, dir: &RunDir) -> Result<()> {
+        let summary = write_tables(dir)?;
+        let shown = match self.table {
+            Some(table) => report::one_table(&summary, table, self.format)
+                .with_context(|| format!("this run has no table {table}"))?,
+            None => self.whole(&summary),
+        };
+        print(&shown)
+    }
+
+    fn whole(&self, summary: &Summary) -> String {
+        match self.format {
+            Format::Text => report::text(summary, width(), is_coloured()),
+            Format::Csv => report::csv_long(summary),
+            Format::Markdown => report::markdown(summary),
+            Format::Json => report::json(summary),
+        }
+    }
+}
+
+fn format_named(name: &str) -> Result<Format, String> {
+    one_of(Format::named(name), Format::ALL.iter().map(|it| it.name()))
+}
+
+fn table_named(name: &str) -> Result<TableName, String> {
+    one_of(
+        TableName::named(name),
+        TableName::ALL.iter().map(|it| it.name()),
+    )
+}
+
+fn one_of<T>(found: Option<T>, names: impl Iterator<Item = &'static str>) -> Result<T, String> {
+    found.ok_or_else(|| format!("use one of {}", names.collect::<Vec<_>>().join(", ")))
+}
+
+/// The terminal's width, as the shell tells it.
+fn width() -> usize {
+    std::env::var("COLUMNS")
+        .ok()
+        .and_then(|it| it.parse().ok())
+        .filter(|it| *it >= report::WIDTH)
+        .unwrap_or(report::WIDTH)
+}
+
+fn is_coloured() -> bool {
+    let set = |name: &str| std::env::var_os(name).is_some_and(|it| !it.is_empty());
+    std::io::stdout().is_terminal()
+        && !set("NO_COLOR")
+        && std::env::var("TERM").is_ok_and(|it| it != "dumb")
+}
 
 /// Read a run's evidence again and write its tables; sends nothing.
 #[derive(Debug, Args)]
@@ -17,38 +88,195 @@ pub(super) struct Report {
     /// A run directory
     #[arg(value_name = "RUN")]
     run: PathBuf,
+    #[command(flatten)]
+    shape: Shape,
 }
 
 impl Report {
     pub(super) fn run(self) -> Result<Exit> {
-        write_tables(&RunDir::open(&self.run)?)?;
+        self.shape.show(&RunDir::open(&self.run)?)?;
         Ok(Exit::Done)
     }
 }
 
-/// Writes the files that a run's evidence tells.
+/// Writes the files that a run's evidence tells, and gives the summary.
 ///
 /// # Errors
 /// When the run cannot be read, or a file cannot be written.
-pub(super) fn write_tables(dir: &RunDir) -> Result<()> {
-    dir.replace(file::RESULTS, |to| {
-        let mut writer = csv::Writer::from_writer(Vec::new());
-        let mut wrote_header = false;
+pub(super) fn write_tables(dir: &RunDir) -> Result<Summary> {
+    let manifest: Manifest = dir.read_json(file::MANIFEST)?;
+    let columns = InputColumns::of(&manifest);
+    let facts = facts(&manifest);
+    let mut tally = Tally::default();
+    let mut unread = 0u64;
+    dir.replace(file::RESULTS, |results| {
+        dir.replace(file::FINDINGS, |findings| {
+            let mut results = csv::Writer::from_writer(results);
+            let mut findings = csv::Writer::from_writer(findings);
+            results.write_record(columns.header())?;
+            findings.write_record(["name", "url", "check", "level", "status", "detail"])?;
+            reckon::each_row(dir, |reckoned| {
+                let row = &reckoned.row;
+                let mut cells = row.cells();
+                cells.extend(columns.cells(reckoned.entry.list, &reckoned.entry.extra));
+                results.write_record(&cells)?;
+                write_findings(&mut findings, row)?;
+                unread += u64::from(row.attempts == 0 && row.endpoint.is_some());
+                tally.add(row);
+                Ok(())
+            })?;
+            results.flush()?;
+            Ok(findings.flush()?)
+        })
+    })?;
+    let summary = tally.summary(&facts);
+    write_summary(dir.path(), &summary)?;
+    if !manifest.complete {
+        say(&format!(
+            "{} is not complete: {unread} rows were not asked",
+            dir.path().display()
+        ));
+    }
+    Ok(summary)
+}
+
+/// Writes a summary in each of its forms.
+///
+/// # Errors
+/// When a file cannot be written.
+pub(super) fn write_summary(folder: &std::path::Path, summary: &Summary) -> Result<()> {
+    for (name, text) in [
+        (file::SUMMARY_CSV, report::csv_long(summary)),
+        (file::SUMMARY_MD, report::markdown(summary)),
+        (file::SUMMARY_JSON, report::json(summary)),
+    ] {
+        store::replace(&folder.join(name), |to| Ok(to.write_all(text.as_bytes())?))?;
+    }
+    Ok(())
+}
+
+/// A near miss is a note: it is no check of the specification that could be passed.
+fn write_findings(to: &mut csv::Writer<impl Write>, row: &Row) -> Result<()> {
+    for finding in row.findings.split(';').filter(|it| !it.is_empty()) {
+        let (check, detail) = finding.split_once(':').unwrap_or((finding, ""));
+        to.write_record([
+            &inert(&row.name),
+            &inert(&row.url),
+            check,
+            "note",
+            "warn",
+            &inert(detail),
+        ])?;
+    }
+    Ok(())
+}
+
+fn facts(manifest: &Manifest) -> RunFacts {
+    RunFacts {
+        tool: manifest.tool.clone(),
+        rules_version: manifest.rules_version,
+        asked_version: manifest.parameters.protocol_version.clone(),
+        lists: manifest.lists.iter().map(|it| it.path.clone()).collect(),
+        partial: false,
+        complete: manifest.complete,
+        endpoints: Some(manifest.endpoints),
+        requests: Some(manifest.requests),
+        vantage: manifest.vantage.clone(),
+        started_at: Some(manifest.started_at.to_string()),
+        ended_at: manifest.ended_at.map(|it| it.to_string()),
+        suffixes: manifest.suffixes.clone(),
+    }
+}
+
+/// The lists' own columns, each name once, in order of appearance.
+struct InputColumns {
+    names: Vec<String>,
+    /// For each list, where its columns stand.
+    places: Vec<Vec<usize>>,
+}
+
+impl InputColumns {
+    fn of(manifest: &Manifest) -> Self {
+        let mut names: Vec<String> = Vec::new();
+        let mut places = Vec::new();
+        for list in &manifest.lists {
+            let place = |name: &String| {
+                names.iter().position(|it| it == name).unwrap_or_else(|| {
+                    names.push(name.clone());
+                    names.len() - 1
+                })
+            };
+            places.push(list.extra_columns.iter().map(place).collect());
+        }
+        Self { names, places }
+    }
+
+    fn header(&self) -> Vec<String> {
+        let own = Row::COLUMNS.iter().map(|(name, _)| (*name).to_owned());
+        own.chain(
+            self.names
+                .iter()
+                .map(|name| inert(&format!("{INPUT_PREFIX}{name}"))),
+        )
+        .collect()
+    }
+
+    fn cells(&self, list: u32, extra: &[String]) -> Vec<String> {
+        let mut cells = vec![String::new(); self.names.len()];
+        let places = self
+            .places
+            .get(list as usize)
+            .map(Vec::as_slice)
+            .unwrap_or_default();
+        for (place, value) in places.iter().zip(extra) {
+            cells[*place] = inert(value);
+        }
+        cells
+    }
+}
+
+/// Writes the tables of a run as a sample to keep: the same on every machine, so without timings.
+///
+/// # Errors
+/// When the run cannot be read, or a file cannot be written.
+pub(super) fn write_sample(dir: &RunDir, folder: &std::path::Path) -> Result<()> {
+    std::fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
+    let manifest: Manifest = dir.read_json(file::MANIFEST)?;
+    let mut facts = facts(&manifest);
+    (facts.started_at, facts.ended_at) = (None, None);
+    let mut tally = Tally::default();
+    store::replace(&folder.join(file::RESULTS), |to| {
+        let mut results = csv::Writer::from_writer(to);
+        results.write_record(Row::COLUMNS.iter().map(|(name, _)| *name))?;
         reckon::each_row(dir, |reckoned| {
-            if !wrote_header {
-                writer.write_record(crate::row::Row::COLUMNS.iter().map(|(name, _)| *name))?;
-                wrote_header = true;
-            }
-            let mut cells = csv::WriterBuilder::new().has_headers(false).from_writer(Vec::new());
-            cells.serialize(&reckoned.row)?;
-            let line = cells.into_inner()?;
-            let mut reader = csv::ReaderBuilder::new().has_headers(false).from_reader(line.as_slice());
-            for record in reader.records() {
-                writer.write_record(record?.iter().map(inert))?;
-            }
+            tally.add(&reckoned.row);
+            results.write_record(timeless(reckoned.row).cells())?;
             Ok(())
         })?;
-        to.write_all(&writer.into_inner()?)?;
-        Ok(())
-    })
+        Ok(results.flush()?)
+    })?;
+    write_summary(folder, &tally.summary(&facts).without_timings())
+}
+
+/// A row without what differs from run to run: times, and the ports that the system chose.
+fn timeless(row: Row) -> Row {
+    let portless = |url: String| -> String {
+        url::Url::parse(&url).map_or(url, |mut it| {
+            // Only a URL without a host has no port to take off.
+            let _ = it.set_port(None);
+            it.to_string()
+        })
+    };
+    Row {
+        url: portless(row.url),
+        endpoint: row.endpoint.map(portless),
+        final_url: row.final_url.map(portless),
+        dns_ms: None,
+        connect_ms: None,
+        tls_ms: None,
+        first_byte_ms: None,
+        total_ms: None,
+        started_at: None,
+        ..row
+    }
 }

@@ -1,23 +1,24 @@
 //! `scan`: lists -> a run directory.
 
 use std::collections::BTreeSet;
-use std::io::IsTerminal;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, bail, ensure};
 use clap::Args;
 use jiff::Timestamp;
 use url::Host;
 
-use crate::manifest::{ListFile, Manifest, Parameters, RULES_VERSION};
+use crate::list::Format;
+use crate::manifest::{Manifest, RULES_VERSION};
 use crate::probe::Prober;
-use crate::roll::{self, Entry, Freezer, Listed};
+use crate::roll::{self, Aim, Entry, Freezer};
 use crate::scan::{self, Run, Stop};
 use crate::store::{RunDir, file};
 use crate::target::{Suffixes, Target};
 
-use super::Exit;
 use super::options::Asking;
+use super::report::Shape;
+use super::{Exit, lists, say};
 
 /// Public sites that may be scanned without saying who asks.
 const ANONYMOUS_SITES: usize = 10;
@@ -26,116 +27,149 @@ const ANONYMOUS_SITES: usize = 10;
 #[derive(Debug, Args)]
 pub(super) struct Scan {
     /// List files; `-` is standard input
-    #[arg(value_name = "LIST")]
+    #[arg(value_name = "LIST", required_unless_present = "resume")]
     lists: Vec<PathBuf>,
+    /// What the lists are written in, instead of what their content says
+    #[arg(long, env = "MCP_CENSUS_LIST_FORMAT", value_name = "NAME", value_parser = list_format)]
+    list_format: Option<Format>,
     /// The run directory [default: reports/<UTC start>-<list>]
     #[arg(long, env = "MCP_CENSUS_OUT", value_name = "DIR")]
     out: Option<PathBuf>,
-    /// Continue the run in --out
+    /// Continue the run in --out, with the parameters it was started with
     #[arg(long, requires = "out")]
     resume: bool,
+    /// Ask the first N endpoints only; the others are unmeasured
+    #[arg(long, env = "MCP_CENSUS_LIMIT", value_name = "N")]
+    limit: Option<u32>,
+    /// Hosts that asked to be left alone, one a line; each covers its subdomains
+    #[arg(long, env = "MCP_CENSUS_EXCLUDE", value_name = "FILE")]
+    exclude: Vec<PathBuf>,
+    /// Where this machine is, for the record
+    #[arg(long, env = "MCP_CENSUS_VANTAGE", value_name = "TEXT")]
+    vantage: Option<String>,
+    /// Replay the gauntlet first, and refuse to start where the instrument fails
+    #[arg(long, env = "MCP_CENSUS_SELF_CHECK")]
+    self_check: bool,
     #[command(flatten)]
     asking: Asking,
+    #[command(flatten)]
+    shape: Shape,
 }
 
 impl Scan {
-    pub(super) fn run(self) -> Result<Exit> {
-        let started_at = Timestamp::now();
-        let (dir, manifest, targets) = if self.resume { self.continued()? } else { self.fresh(started_at)? };
+    pub(super) fn run(mut self) -> Result<Exit> {
+        if self.self_check {
+            super::gauntlet::self_check()?;
+        }
+        let (dir, manifest, targets) = if self.resume {
+            self.continued()?
+        } else {
+            self.fresh(Timestamp::now())?
+        };
+        let path = dir.path().to_owned();
         let prober = Prober::new(self.asking.reach()?, self.asking.identity())?;
-        let run = Run { dir, manifest, targets, terms: self.asking.terms(), pace: self.asking.pace(), prober };
-        let path = run.dir.path().to_owned();
-        let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().context("cannot start the runtime")?;
+        let run = Run {
+            dir,
+            manifest,
+            targets,
+            terms: self.asking.terms(),
+            pace: self.asking.pace(),
+            prober,
+        };
         let stop = Stop::default();
-        let manifest = runtime.block_on(async {
-            tokio::spawn(heed_interrupts(stop.clone()));
-            scan::run(run, stop.clone(), true).await
+        super::runtime()?.block_on(async {
+            let interrupts = tokio::spawn(heed_interrupts(stop.clone()));
+            let scanned = scan::run(run, stop.clone(), true).await;
+            interrupts.abort();
+            scanned
         })?;
-        runtime.shutdown_background();
-        super::report::write_tables(&RunDir::open(&path)?)?;
+        self.shape.show(&RunDir::open(&path)?)?;
+        say(&format!("the run is in {}", path.display()));
         if stop.soft.is_cancelled() {
-            eprintln_hint(&format!("interrupted; continue with: mcp-census scan --resume --out {}", path.display()));
+            say(&format!(
+                "interrupted; continue with: mcp-census scan --resume --out {}",
+                path.display()
+            ));
             return Ok(Exit::Interrupted);
         }
-        let _ = manifest;
         Ok(Exit::Done)
     }
 
     fn fresh(&self, started_at: Timestamp) -> Result<(RunDir, Manifest, Vec<Target>)> {
-        let mut freezer = Freezer::new(self.asking.policy(), Vec::new());
-        let mut entries: Vec<Entry> = Vec::new();
-        let mut lists = Vec::new();
-        for (number, path) in self.lists.iter().enumerate() {
-            let mut reader = csv::ReaderBuilder::new().flexible(true).from_path(path).with_context(|| format!("cannot read {}", path.display()))?;
-            let before = entries.len();
-            for record in reader.records() {
-                let record = record?;
-                let listed = Listed {
-                    list: u32::try_from(number)?,
-                    line: record.position().map_or(0, csv::Position::line),
-                    name: record.get(0).unwrap_or_default().into(),
-                    url: record.get(1).unwrap_or_default().into(),
-                    transport: record.get(2).and_then(crate::outcome::Transport::named),
-                    ..Listed::default()
-                };
-                entries.push(freezer.freeze(listed));
-            }
-            lists.push(ListFile { path: path.display().to_string(), format: "csv".into(), sha256: String::new(), rows: (entries.len() - before) as u64 });
-        }
-        let targets = freezer.into_targets();
-        self.require_contact(&targets)?;
-        let out = self.out.clone().unwrap_or_else(|| PathBuf::from(format!("reports/{}", started_at.strftime("%Y%m%dT%H%M%SZ"))));
+        let out = self
+            .out
+            .clone()
+            .unwrap_or_else(|| default_out(started_at, &self.lists));
+        let made = !out.exists();
         let dir = RunDir::create(&out)?;
-        dir.replace(file::TARGETS, |to| {
-            for entry in &entries {
-                serde_json::to_writer(&mut *to, entry)?;
-                to.write_all(b"\n")?;
+        match self.freeze(&dir, started_at) {
+            Ok((manifest, targets)) => Ok((dir, manifest, targets)),
+            Err(error) => {
+                drop(dir);
+                if made {
+                    // Nothing was measured: a directory that we made for nothing goes again.
+                    let _ = std::fs::remove_dir_all(&out);
+                }
+                Err(error)
             }
-            Ok(())
-        })?;
-        let asking = &self.asking;
-        let ms = |it: std::time::Duration| u64::try_from(it.as_millis()).unwrap_or(u64::MAX);
-        let manifest = Manifest {
-            tool: concat!(env!("CARGO_PKG_NAME"), " ", env!("CARGO_PKG_VERSION")).to_owned(),
-            rules_version: RULES_VERSION,
-            command: std::env::args().collect(),
-            vantage: None,
-            contact: asking.contact.clone(),
-            asked_version: asking.protocol_version.clone(),
-            lists,
-            extra_columns: Vec::new(),
-            seed: 0,
-            parameters: Parameters {
-                width: asking.width,
-                depth: asking.depth,
-                gap_ms: ms(asking.gap),
-                rate: asking.rate,
-                timeout_ms: ms(asking.timeout),
-                connect_timeout_ms: ms(asking.connect_timeout),
-                confirm: asking.confirm,
-            },
-            suffixes: Vec::new(),
-            started_at,
-            ended_at: None,
-            complete: false,
-            rows: entries.len() as u64,
-            endpoints: targets.len() as u64,
-            requests: 0,
-            most_asked: None,
-        };
-        Ok((dir, manifest, targets))
+        }
     }
 
-    fn continued(&self) -> Result<(RunDir, Manifest, Vec<Target>)> {
-        let dir = RunDir::resume(self.out.as_deref().context("--resume needs --out")?)?;
-        let manifest: Manifest = dir.read_json(file::MANIFEST)?;
-        let mut entries: Vec<Entry> = Vec::new();
-        dir.each_target(|entry| {
-            entries.push(entry);
+    fn freeze(&self, dir: &RunDir, started_at: Timestamp) -> Result<(Manifest, Vec<Target>)> {
+        let mut freezer =
+            Freezer::new(self.asking.policy(), exclusions(&self.exclude)?).with_limit(self.limit);
+        let mut rows = 0;
+        let mut read = Vec::new();
+        dir.replace(file::TARGETS, |to| {
+            read = lists::freeze(&self.lists, self.list_format, &mut freezer, |entry| {
+                rows += 1;
+                serde_json::to_writer(&mut *to, &entry)?;
+                Ok(to.write_all(b"\n")?)
+            })?;
             Ok(())
         })?;
-        let targets = roll::targets(&entries);
-        Ok((dir, manifest, targets))
+        ensure!(
+            rows > 0,
+            "{} has no rows: there is nothing to scan",
+            named(&self.lists)
+        );
+        let targets = freezer.into_targets();
+        self.require_contact(&targets)?;
+        let manifest = Manifest {
+            vantage: self.vantage.clone(),
+            lists: read,
+            seed: seed(started_at),
+            rows,
+            endpoints: targets.len() as u64,
+            ..Manifest::begun(
+                started_at,
+                std::env::args().collect(),
+                self.asking.parameters(),
+            )
+        };
+        Ok((manifest, targets))
+    }
+
+    /// The run in `--out`, and its own parameters in place of what was typed.
+    fn continued(&mut self) -> Result<(RunDir, Manifest, Vec<Target>)> {
+        let dir = RunDir::resume(self.out.as_deref().context("--resume needs --out")?)?;
+        let manifest: Manifest = dir.read_json(file::MANIFEST)?;
+        ensure!(
+            manifest.rules_version == RULES_VERSION,
+            "{} was begun with reading rules {}, and this build has {}: start a new run",
+            dir.path().display(),
+            manifest.rules_version,
+            RULES_VERSION
+        );
+        self.asking = Asking::from_parameters(&manifest.parameters)?;
+        let mut kept: Vec<(url::Url, Option<crate::outcome::Transport>)> = Vec::new();
+        dir.each_target(|entry: Entry| {
+            if let Aim::Endpoint { address, .. } = entry.aim {
+                kept.push((address, entry.transport));
+            }
+            Ok(())
+        })?;
+        Ok((dir, manifest, roll::targets(kept)))
     }
 
     /// A census of strangers' servers says who takes it.
@@ -143,18 +177,19 @@ impl Scan {
         if self.asking.contact.is_some() {
             return Ok(());
         }
+        let is_public = |target: &&Target| match target.url.host() {
+            Some(Host::Ipv4(address)) => crate::target::is_public(address.into()),
+            Some(Host::Ipv6(address)) => crate::target::is_public(address.into()),
+            Some(Host::Domain(_)) | None => true,
+        };
         let sites: BTreeSet<String> = targets
             .iter()
-            .filter(|target| match target.url.host() {
-                Some(Host::Ipv4(address)) => crate::target::is_public(address.into()),
-                Some(Host::Ipv6(address)) => crate::target::is_public(address.into()),
-                Some(Host::Domain(_)) | None => true,
-            })
+            .filter(is_public)
             .map(|target| Suffixes::default().site(&target.url))
             .collect();
         if sites.len() > ANONYMOUS_SITES {
             bail!(
-                "this list has {} public sites; say who asks with --contact (a URL or an address where operators can reach you)",
+                "the list has {} public sites; say who asks with --contact, a URL or an address where operators can reach you",
                 sites.len()
             );
         }
@@ -162,21 +197,84 @@ impl Scan {
     }
 }
 
-#[expect(clippy::print_stderr, reason = "a word to the person at the terminal")]
-fn eprintln_hint(text: &str) {
-    if std::io::stderr().is_terminal() {
-        eprintln!("mcp-census: {text}");
+fn list_format(name: &str) -> Result<Format, String> {
+    Format::named(name).ok_or_else(|| {
+        let names: Vec<&str> = Format::ALL.iter().map(|it| it.name()).collect();
+        format!("use one of {}", names.join(", "))
+    })
+}
+
+/// `reports/<UTC start>-<list>`.
+fn default_out(started_at: Timestamp, lists: &[PathBuf]) -> PathBuf {
+    let stem = lists
+        .first()
+        .and_then(|path| path.file_stem())
+        .and_then(|stem| stem.to_str())
+        .unwrap_or_default();
+    let name = if lists.len() == 1 && stem != "-" && !stem.is_empty() {
+        stem
     } else {
-        eprintln!("mcp-census: {text}");
+        "scan"
+    };
+    Path::new("reports").join(format!("{}-{name}", started_at.strftime("%Y%m%dT%H%M%SZ")))
+}
+
+fn named(lists: &[PathBuf]) -> String {
+    let names: Vec<String> = lists
+        .iter()
+        .map(|path| path.display().to_string())
+        .collect();
+    names.join(", ")
+}
+
+/// Hosts that asked to be left alone: one a line, `#` starts a comment.
+fn exclusions(paths: &[PathBuf]) -> Result<Vec<String>> {
+    let mut hosts = Vec::new();
+    for path in paths {
+        let text = std::fs::read_to_string(path)
+            .with_context(|| format!("cannot read {}", path.display()))?;
+        for (number, line) in text.lines().enumerate() {
+            let host = line
+                .split('#')
+                .next()
+                .unwrap_or_default()
+                .trim()
+                .trim_start_matches("*.")
+                .trim_end_matches('.');
+            if host.is_empty() {
+                continue;
+            }
+            let host = Host::parse(host).with_context(|| {
+                format!(
+                    "{} line {}: {host:?} is no host; write one host a line, such as example.com",
+                    path.display(),
+                    number + 1
+                )
+            })?;
+            hosts.push(host.to_string());
+        }
     }
+    Ok(hosts)
+}
+
+/// A run's own seed; the manifest keeps it.
+fn seed(started_at: Timestamp) -> u64 {
+    started_at.as_microsecond().unsigned_abs()
 }
 
 /// Ctrl-C once drains; twice stops.
-async fn heed_interrupts(stop: Stop) {
-    for token in [stop.soft, stop.hard] {
+pub(super) async fn heed_interrupts(stop: Stop) {
+    for (token, word) in [
+        (
+            stop.soft,
+            "finishing what is in flight; Ctrl-C again stops at once",
+        ),
+        (stop.hard, "stopped"),
+    ] {
         if tokio::signal::ctrl_c().await.is_err() {
             return;
         }
+        say(word);
         token.cancel();
     }
 }

@@ -1,0 +1,150 @@
+//! List files -> frozen rows, written as they are read. What a format means is `list`'s affair.
+
+use std::fs::File;
+use std::io::{self, BufReader, Read, Write};
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result};
+use sha2::{Digest, Sha256};
+
+use crate::list::{Contents, Format, Item, Source, Status};
+use crate::manifest::ListFile;
+use crate::outcome::Unprobeable;
+use crate::roll::{Entry, Freezer, Listed};
+
+/// Complaints shown of one list; a file that is wrong throughout need not say so on every line.
+const COMPLAINTS: u64 = 10;
+
+/// What stands for standard input.
+const STDIN: &str = "-";
+
+/// Reads every list, and hands on each row as it is frozen.
+///
+/// # Errors
+/// When a list cannot be read, or `each` fails.
+pub(super) fn freeze(
+    paths: &[PathBuf],
+    format: Option<Format>,
+    freezer: &mut Freezer,
+    mut each: impl FnMut(Entry) -> Result<()>,
+) -> Result<Vec<ListFile>> {
+    let mut lists = Vec::new();
+    for (number, path) in paths.iter().enumerate() {
+        let number = u32::try_from(number).context("too many lists")?;
+        lists.push(freeze_one(path, number, format, freezer, &mut each)?);
+    }
+    Ok(lists)
+}
+
+fn freeze_one(
+    path: &Path,
+    number: u32,
+    format: Option<Format>,
+    freezer: &mut Freezer,
+    each: &mut impl FnMut(Entry) -> Result<()>,
+) -> Result<ListFile> {
+    let name = path.display().to_string();
+    let bytes: Box<dyn Read> = if name == STDIN {
+        Box::new(io::stdin())
+    } else {
+        Box::new(File::open(path).with_context(|| format!("cannot read {name}"))?)
+    };
+    let mut hashing = Hashing {
+        inner: bytes,
+        hash: Sha256::new(),
+    };
+    let mut rows = 0;
+    let mut bad = 0;
+    let mut failed = None;
+    let source = Source {
+        name: &name,
+        number,
+        format,
+    };
+    let contents = source.read(
+        BufReader::with_capacity(256 << 10, &mut hashing),
+        &mut |item| {
+            if failed.is_some() {
+                return;
+            }
+            rows += 1;
+            let listed = match item {
+                Item::Listing(listing) => {
+                    let refused = (listing.status == Some(Status::Deleted))
+                        .then(|| (Unprobeable::Deleted, String::new()));
+                    Listed {
+                        list: number,
+                        line: listing.line,
+                        name: listing.name,
+                        url: listing.url,
+                        filled: listing.filled,
+                        transport: listing.transport,
+                        auth: listing.declared_auth.map(|it| it.name().to_owned()),
+                        refused,
+                        extra: listing.extra,
+                    }
+                }
+                Item::Bad(row) => {
+                    bad += 1;
+                    if bad <= COMPLAINTS {
+                        complain(&format!("{name}, {}", row.why));
+                    }
+                    Listed {
+                        list: number,
+                        line: row.line,
+                        refused: Some((Unprobeable::BadRow, row.why)),
+                        ..Listed::default()
+                    }
+                }
+            };
+            failed = each(freezer.freeze(listed)).err();
+        },
+    );
+    if let Some(error) = failed {
+        return Err(error);
+    }
+    let Contents {
+        format,
+        extra_columns,
+        ..
+    } = contents?;
+    if bad > COMPLAINTS {
+        complain(&format!(
+            "{name}: {} more rows cannot be read",
+            bad - COMPLAINTS
+        ));
+    }
+    // What the reader left unread belongs to the file all the same.
+    io::copy(&mut hashing, &mut io::sink()).with_context(|| format!("cannot read {name}"))?;
+    let sha256 = hashing
+        .hash
+        .finalize()
+        .iter()
+        .fold(String::new(), |hex, byte| format!("{hex}{byte:02x}"));
+    Ok(ListFile {
+        path: name,
+        format: format.name().to_owned(),
+        sha256,
+        rows,
+        extra_columns,
+    })
+}
+
+fn complain(text: &str) {
+    // Where stderr is gone there is nobody to tell.
+    let _ = writeln!(io::stderr(), "mcp-census: {text}");
+}
+
+/// A reader that hashes what passes through it.
+struct Hashing<R> {
+    inner: R,
+    hash: Sha256,
+}
+
+impl<R: Read> Read for Hashing<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let length = self.inner.read(buffer)?;
+        self.hash.update(&buffer[..length]);
+        Ok(length)
+    }
+}

@@ -1,0 +1,176 @@
+//! A summary -> text, Markdown, CSV, JSON. Strings in, strings out: no clock, no terminal, no file.
+//! What is counted, and of what, is the tally's affair.
+
+mod csv;
+mod grid;
+mod json;
+mod markdown;
+mod readme;
+#[cfg(test)]
+mod tests;
+mod text;
+
+pub use csv::csv_long;
+pub use json::json;
+pub use markdown::markdown;
+pub use readme::readme;
+pub use text::text;
+
+use std::fmt::Write as _;
+
+use crate::names::names;
+use crate::tally::{NotMeasured, Share, Summary, TableName, grouped, plain};
+
+names! {
+    /// A format that a report can be written in.
+    pub enum Format {
+        /// Plain text in columns.
+        Text = "text",
+        /// Comma-separated values.
+        Csv = "csv",
+        /// Markdown.
+        Markdown = "md",
+        /// JSON.
+        Json = "json",
+    }
+}
+
+/// How wide a text is laid out where nothing else is known, in columns.
+pub const WIDTH: usize = 80;
+
+/// One table of a summary. `None` where the summary has it not.
+///
+/// As CSV it has a column for each key, unlike the long form of [`csv_long`], which has all tables in one file.
+#[must_use]
+pub fn one_table(summary: &Summary, name: TableName, format: Format) -> Option<String> {
+    let table = summary.table(name)?;
+    Some(match format {
+        Format::Text => text::table(table, WIDTH, false),
+        Format::Csv => csv::table(table),
+        Format::Markdown => markdown::table(table),
+        Format::Json => json::table(table),
+    })
+}
+
+/// The number a reader came for, in a sentence.
+#[must_use]
+pub fn headline(summary: &Summary) -> String {
+    let rows = grouped(summary.rows);
+    match summary.share {
+        Some(share) => format!(
+            "{} of {} measured rows speak MCP to anyone: {} (95 % interval {} to {}). {rows} rows were listed.",
+            grouped(summary.working),
+            grouped(share.of),
+            percent(share.fraction),
+            percent(share.low),
+            percent(share.high),
+        ),
+        None => format!("None of {rows} rows was measured."),
+    }
+}
+
+/// What has to be known to read the headline: what was asked, by what, of which list, and what limits it.
+#[must_use]
+pub fn caveats(summary: &Summary) -> Vec<String> {
+    let facts = &summary.facts;
+    let mut asked = format!(
+        "Asked for protocol version {} by {}, reading rules {}",
+        plain(&facts.asked_version),
+        plain(&facts.tool),
+        facts.rules_version
+    );
+    if let Some(vantage) = &facts.vantage {
+        let _ = write!(asked, ", from {}", plain(vantage));
+    }
+    if let Some(requests) = facts.requests {
+        let _ = write!(asked, ", in {} requests", grouped(requests));
+    }
+    if !facts.lists.is_empty() {
+        let lists: Vec<String> = facts.lists.iter().map(|it| plain(it)).collect();
+        let _ = write!(asked, "; list: {}", lists.join(", "));
+    }
+    if let (Some(started), Some(ended)) = (&facts.started_at, &facts.ended_at) {
+        let _ = write!(asked, "; {} to {}", plain(started), plain(ended));
+    }
+    let mut said = vec![asked + "."];
+    if facts.partial {
+        said.push(
+            "The list is not whole: the shares hold for what was listed, not for all servers."
+                .to_owned(),
+        );
+    }
+    if !facts.complete {
+        said.push("The run is not complete: what was not asked counts as not measured.".to_owned());
+    }
+    said
+}
+
+/// What was not measured, and what that leaves open, in a sentence.
+#[must_use]
+pub fn bounds(not_measured: &NotMeasured) -> String {
+    if not_measured.rows == 0 {
+        return "Not measured: none.".to_owned();
+    }
+    format!(
+        "Not measured: {} rows; the share that works is {} if none of them does, {} if all do.",
+        grouped(not_measured.rows),
+        percent(not_measured.working_if_none),
+        percent(not_measured.working_if_all),
+    )
+}
+
+/// A fraction in percent: one decimal, two below one percent.
+#[must_use]
+pub fn percent(fraction: f64) -> String {
+    format!("{} %", hundredth(fraction))
+}
+
+/// A share's interval in percent.
+fn interval(share: &Share) -> String {
+    format!("[{}, {}]", hundredth(share.low), hundredth(share.high))
+}
+
+fn hundredth(fraction: f64) -> String {
+    let percent = fraction * 100.0;
+    if percent > 0.0 && percent < 0.995 {
+        format!("{percent:.2}")
+    } else {
+        format!("{percent:.1}")
+    }
+}
+
+/// Keeps words together when a text is broken into lines.
+const TOGETHER: char = '\u{a0}';
+
+/// Breaks a text into lines of at most `width` characters, each after `indent`. A longer word has a line to itself;
+/// a percent sign stays with its number, and a no-break space is written as a space.
+#[must_use]
+pub fn wrap(text: &str, width: usize, indent: &str) -> String {
+    let mut words: Vec<String> = Vec::new();
+    for word in text.split([' ', '\n']).filter(|it| !it.is_empty()) {
+        match words.last_mut() {
+            Some(last) if word.starts_with('%') => {
+                last.push(' ');
+                last.push_str(word);
+            }
+            Some(_) | None => words.push(word.to_owned()),
+        }
+    }
+    let mut wrapped = String::new();
+    let mut length = 0;
+    for word in words {
+        let more = word.chars().count();
+        if length > 0 && length + 1 + more <= width {
+            wrapped.push(' ');
+            length += 1 + more;
+        } else {
+            if length > 0 {
+                wrapped.push('\n');
+            }
+            wrapped.push_str(indent);
+            length = indent.chars().count() + more;
+        }
+        wrapped.push_str(&word.replace(TOGETHER, " "));
+    }
+    wrapped
+}

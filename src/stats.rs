@@ -1,0 +1,139 @@
+//! The arithmetic of a report: how sure a share is, and where a distribution stands.
+//! What is counted, and over what, is `tally`'s affair.
+
+use std::collections::BTreeMap;
+
+/// The 97.5 % quantile of the standard normal distribution: 2.5 % are left out at either end.
+const Z: f64 = 1.959_963_984_540_054;
+
+/// The ends of an interval, as fractions of one.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Interval {
+    /// The lower end.
+    pub low: f64,
+    /// The upper end.
+    pub high: f64,
+}
+
+/// The 95 % score interval of a share (Wilson, JASA 22 (1927) 209). `None` where there is nothing to take a share of.
+///
+/// Unlike the textbook interval around the share itself it stays within 0 and 1, and says something of a
+/// share that is 0 or 1.
+#[must_use]
+pub fn wilson(count: u64, total: u64) -> Option<Interval> {
+    if total == 0 {
+        return None;
+    }
+    let n = float(total);
+    let share = float(count.min(total)) / n;
+    let spread = Z * Z / n;
+    let centre = share + spread / 2.0;
+    let reach = Z * (share * (1.0 - share) / n + spread / (4.0 * n)).sqrt();
+    let end = |at: f64| (at / (1.0 + spread)).clamp(0.0, 1.0);
+    Some(Interval {
+        // At the ends the formula is exactly 0 or 1, and floating point is not.
+        low: if count == 0 { 0.0 } else { end(centre - reach) },
+        high: if count >= total {
+            1.0
+        } else {
+            end(centre + reach)
+        },
+    })
+}
+
+/// `count` as a fraction of `total`, 0 where there is no total.
+#[must_use]
+pub fn fraction(count: u64, total: u64) -> f64 {
+    if total == 0 {
+        0.0
+    } else {
+        float(count) / float(total)
+    }
+}
+
+#[expect(
+    clippy::cast_precision_loss,
+    reason = "a census of more than 2^53 rows is not to be feared"
+)]
+const fn float(count: u64) -> f64 {
+    count as f64
+}
+
+/// The nearest-rank percentile of a histogram: the smallest value that at least `percent` of a hundred
+/// observations do not exceed. Always a value that was observed.
+#[must_use]
+pub fn percentile(histogram: &BTreeMap<u64, u64>, percent: u8) -> Option<u64> {
+    let total: u64 = histogram.values().sum();
+    let rank = (total * u64::from(percent.min(100))).div_ceil(100).max(1);
+    let mut passed = 0;
+    histogram.iter().find_map(|(&value, &count)| {
+        passed += count;
+        (passed >= rank).then_some(value)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(count: u64, total: u64, low: f64, high: f64) {
+        let got = wilson(count, total).unwrap();
+        assert!(
+            (got.low - low).abs() < 5e-5 && (got.high - high).abs() < 5e-5,
+            "{count} of {total}: {got:?}"
+        );
+    }
+
+    #[test]
+    fn an_interval_is_what_the_formula_gives_by_hand() {
+        // 6 of 1,100: centre (0.0054545 + 0.0017461) / 1.0034922, reach 0.0046898 / 1.0034922.
+        check(6, 1100, 0.0025, 0.0118);
+        // 1 of 2: centre 0.5, reach 1.95996 * sqrt(0.125 + 0.2401) / 2.92073.
+        check(1, 2, 0.0945, 0.9055);
+        // 0 of n ends at z^2 / (n + z^2); n of n mirrors it.
+        check(0, 10, 0.0, 0.2775);
+        check(10, 10, 0.7225, 1.0);
+        // The interval of the survey literature's favourite example, 15 of 148.
+        check(15, 148, 0.0624, 0.1605);
+    }
+
+    #[test]
+    fn nothing_has_no_share() {
+        assert_eq!(wilson(0, 0), None);
+        assert_eq!(percentile(&BTreeMap::new(), 50), None);
+    }
+
+    #[test]
+    fn a_percentile_is_the_nearest_rank() {
+        // Of 15, 20, 35, 40, 50 the 30th percentile is the 2nd (1.5 rounded up), the 40th the 2nd, the 50th the 3rd.
+        let five: BTreeMap<u64, u64> = [15, 20, 35, 40, 50].map(|it| (it, 1)).into();
+        for (percent, want) in [
+            (0, 15),
+            (5, 15),
+            (30, 20),
+            (40, 20),
+            (50, 35),
+            (99, 50),
+            (100, 50),
+        ] {
+            assert_eq!(percentile(&five, percent), Some(want), "p{percent}");
+        }
+        let heavy = BTreeMap::from([(1, 98), (1000, 2)]);
+        assert_eq!(
+            [50, 90, 98, 99].map(|it| percentile(&heavy, it)),
+            [Some(1), Some(1), Some(1), Some(1000)]
+        );
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn a_share_lies_in_its_interval(total in 1_u64..2_000_000, part in 0.0_f64..=1.0) {
+            #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a part of total")]
+            let count = (float(total) * part) as u64;
+            let Interval { low, high } = wilson(count, total).unwrap();
+            let share = fraction(count, total);
+            proptest::prop_assert!(0.0 <= low && low <= share && share <= high && high <= 1.0);
+        }
+    }
+}

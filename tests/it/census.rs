@@ -1,0 +1,263 @@
+//! A scan of the demo's world by the program itself: killed, continued, reported again; and its manners,
+//! as the servers see them.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use mcp_census::world::World;
+use mcp_census::world::mix::Mix;
+
+/// A world with its list and its root on disk.
+struct Ground {
+    world: World,
+    folder: tempfile::TempDir,
+    _runtime: tokio::runtime::Runtime,
+}
+
+impl Ground {
+    fn new() -> Self {
+        let runtime = tokio::runtime::Runtime::new().unwrap();
+        let world = runtime.block_on(World::demo(&Mix::embedded())).unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        let mut list = fs::File::create(folder.path().join("list.csv")).unwrap();
+        writeln!(list, "name,url,transport,rank").unwrap();
+        for (rank, offered) in world.targets().iter().enumerate() {
+            writeln!(
+                list,
+                "{},\"{}\",{},{rank}",
+                offered.name, offered.url, offered.transport
+            )
+            .unwrap();
+        }
+        fs::write(folder.path().join("ca.pem"), world.ca_pem()).unwrap();
+        Self {
+            world,
+            folder,
+            _runtime: runtime,
+        }
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    /// `mcp-census scan` of the world's list. Its names are one site, so the lane is made wide.
+    fn scan(&self, out: &str, further: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_mcp-census"));
+        command
+            .arg("scan")
+            .arg(self.path("list.csv"))
+            .arg("--out")
+            .arg(self.path(out));
+        command.args([
+            "--allow-net",
+            "127.0.0.0/8",
+            "--dns-server",
+            &self.world.dns().to_string(),
+            "--contact",
+            "mailto:you@example.test",
+        ]);
+        command.arg("--ca-cert").arg(self.path("ca.pem"));
+        command
+            .args([
+                "--gap",
+                "0",
+                "--depth",
+                "64",
+                "--rate",
+                "0",
+                "--timeout",
+                "2s",
+                "--confirm",
+                "0",
+            ])
+            .args(further);
+        command.stdout(Stdio::null()).stderr(Stdio::null());
+        command
+    }
+}
+
+fn rows(path: &Path) -> Vec<BTreeMap<String, String>> {
+    csv::Reader::from_path(path.join("results.csv"))
+        .unwrap()
+        .deserialize()
+        .map(Result::unwrap)
+        .collect()
+}
+
+/// What was sent, by endpoint, attempt, leg and URL, as the evidence has it.
+fn asked(path: &Path) -> Vec<String> {
+    let text = fs::read_to_string(path.join("evidence.ndjson")).unwrap();
+    let lines = text
+        .lines()
+        .map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap());
+    lines
+        .map(|it| {
+            format!(
+                "{} {} {} {}",
+                it["endpoint"], it["attempt"], it["leg"], it["request"]["url"]
+            )
+        })
+        .collect()
+}
+
+/// Waits until a file has grown past a size. Bounded.
+fn grown(path: &Path, bytes: u64) -> bool {
+    let began = Instant::now();
+    while began.elapsed() < Duration::from_secs(20) {
+        if fs::metadata(path).is_ok_and(|it| it.len() > bytes) {
+            return true;
+        }
+        std::thread::yield_now();
+    }
+    false
+}
+
+fn kill(child: &mut Child) {
+    child.kill().unwrap();
+    child.wait().unwrap();
+}
+
+#[test]
+fn a_killed_scan_goes_on_where_it_was_and_asks_nothing_twice() {
+    let ground = Ground::new();
+    let out = ground.path("run");
+    let mut child = ground.scan("run", &[]).spawn().unwrap();
+    for size in [40_000, 400_000] {
+        assert!(
+            grown(&out.join("evidence.ndjson"), size),
+            "the scan writes its evidence as it goes"
+        );
+        kill(&mut child);
+        child = ground.scan("run", &["--resume"]).spawn().unwrap();
+    }
+    assert!(child.wait().unwrap().success());
+
+    let names: Vec<String> = rows(&out)
+        .into_iter()
+        .map(|mut row| row.remove("name").unwrap())
+        .collect();
+    let offered: Vec<String> = ground
+        .world
+        .targets()
+        .iter()
+        .map(|it| it.name.clone())
+        .collect();
+    assert_eq!(
+        names, offered,
+        "every input row has one line, in the order of the input"
+    );
+    let all = asked(&out);
+    assert_eq!(
+        all.iter().collect::<BTreeSet<_>>().len(),
+        all.len(),
+        "nothing that was written was asked again"
+    );
+    let manifest: serde_json::Value =
+        serde_json::from_slice(&fs::read(out.join("manifest.json")).unwrap()).unwrap();
+    assert_eq!(manifest["complete"], true);
+}
+
+#[test]
+fn a_report_is_byte_for_byte_what_the_scan_wrote() {
+    let ground = Ground::new();
+    assert!(
+        ground
+            .scan("run", &["--limit", "200"])
+            .status()
+            .unwrap()
+            .success()
+    );
+    let out = ground.path("run");
+    let read = |name: &str| fs::read(out.join(name)).unwrap();
+    let tables = [
+        "results.csv",
+        "findings.csv",
+        "summary.csv",
+        "summary.md",
+        "summary.json",
+    ];
+    let before: Vec<Vec<u8>> = tables.iter().map(|name| read(name)).collect();
+    for name in tables {
+        fs::remove_file(out.join(name)).unwrap();
+    }
+    let status = Command::new(env!("CARGO_BIN_EXE_mcp-census"))
+        .arg("report")
+        .arg(&out)
+        .stdout(Stdio::null())
+        .status()
+        .unwrap();
+    assert!(status.success());
+    assert_eq!(
+        tables.iter().map(|name| read(name)).collect::<Vec<_>>(),
+        before
+    );
+    let rows = rows(&out);
+    assert_eq!(rows.len(), 1100);
+    assert!(
+        rows[..100]
+            .iter()
+            .all(|row| row["input_rank"].parse::<usize>().is_ok()),
+        "the list's own columns are carried through"
+    );
+    assert!(rows.iter().any(|row| row["detail"] == "sampled_out"));
+}
+
+#[test]
+fn an_interrupted_scan_drains_and_leaves_a_whole_run() {
+    let ground = Ground::new();
+    let out = ground.path("run");
+    let mut child = ground.scan("run", &["--gap", "5ms"]).spawn().unwrap();
+    assert!(grown(&out.join("evidence.ndjson"), 40_000));
+    let interrupted = Command::new("kill")
+        .args(["-INT", &child.id().to_string()])
+        .status()
+        .unwrap();
+    assert!(interrupted.success());
+    assert_eq!(child.wait().unwrap().code(), Some(130));
+    let rows = rows(&out);
+    assert_eq!(rows.len(), 1100);
+    assert!(rows.iter().any(|row| row["outcome"] == "success"));
+    assert!(
+        rows.iter()
+            .any(|row| row["detail"] == "interrupted" && row["verdict"] == "unmeasured")
+    );
+}
+
+#[test]
+fn the_servers_see_a_gap_between_any_two_requests_of_a_site_and_every_session_closed() {
+    let ground = Ground::new();
+    let gap = Duration::from_millis(20);
+    let further = [
+        "--limit",
+        "60",
+        "--gap",
+        "20ms",
+        "--depth",
+        "8",
+        "--confirm",
+        "1",
+    ];
+    assert!(ground.scan("run", &further).status().unwrap().success());
+    let mut arrivals: Vec<Instant> = ground.world.requests().iter().map(|it| it.at).collect();
+    arrivals.sort();
+    assert!(arrivals.len() >= 60);
+    let short: Vec<Duration> = arrivals
+        .windows(2)
+        .map(|pair| pair[1] - pair[0])
+        .filter(|it| *it + Duration::from_millis(15) < gap)
+        .collect();
+    // A request's start is paced, its arrival is up to the machine: a few may come late, and the next seems early.
+    assert!(short.len() * 20 < arrivals.len(), "{short:?}");
+    let span = arrivals[arrivals.len() - 1] - arrivals[0];
+    assert!(
+        span >= (gap * u32::try_from(arrivals.len() - 1).unwrap())
+            .checked_sub(Duration::from_millis(40))
+            .unwrap()
+    );
+    assert_eq!(ground.world.open_sessions(), 0);
+}

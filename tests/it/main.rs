@@ -1,0 +1,11 @@
+//! Tests from outside: the program as people run it, on real sockets on loopback.
+#![expect(
+    clippy::unwrap_used,
+    reason = "a test that cannot go on says where it stopped"
+)]
+
+mod architecture;
+mod census;
+mod cli;
+mod readme;
+mod world;
