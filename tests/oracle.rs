@@ -12,13 +12,13 @@ use std::time::Duration;
 use axum::Router;
 use axum::body::{Body, to_bytes};
 use axum::extract::Request;
-use axum::http::{Method, StatusCode, header};
+use axum::http::{HeaderValue, Method, StatusCode, header};
 use axum::middleware::{Next as Inner, from_fn};
 use axum::response::Response;
 use mcp_census::classify::Reading;
 use mcp_census::exchange::{Exchange, Leg};
 use mcp_census::finding::{Check, Finding};
-use mcp_census::inquiry::{self, Ask, Next, Terms};
+use mcp_census::inquiry::{self, Ask, Next, Opening, Terms};
 use mcp_census::mcp::{ASKED_VERSION, Identity, MODERN_VERSION};
 use mcp_census::outcome::{Era, Outcome, Session, Transport, Verdict};
 use mcp_census::probe::{Limits, Prober, Reach};
@@ -54,6 +54,8 @@ enum Form {
     Stateful,
     /// No sessions, answers as JSON.
     Stateless,
+    /// As `Stateful`, behind a gate that gives a session with every refusal, as Python servers do.
+    Generous,
     /// As `Stateful`, behind a gate that refuses `initialize` as a server of 2026-07-28 alone does.
     ModernOnly,
 }
@@ -68,7 +70,9 @@ impl Server {
     async fn start(form: Form) -> Self {
         let sessions = Arc::new(LocalSessionManager::default());
         let config = match form {
-            Form::Stateful | Form::ModernOnly => StreamableHttpServerConfig::default(),
+            Form::Stateful | Form::Generous | Form::ModernOnly => {
+                StreamableHttpServerConfig::default()
+            }
             Form::Stateless => StreamableHttpServerConfig::default()
                 .with_legacy_session_mode(false)
                 .with_json_response(true),
@@ -77,6 +81,7 @@ impl Server {
         let router = Router::new().route_service("/mcp", service);
         let router = match form {
             Form::Stateful | Form::Stateless => router,
+            Form::Generous => router.layer(from_fn(give_a_session)),
             Form::ModernOnly => router.layer(from_fn(refuse_initialize)),
         };
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -89,6 +94,18 @@ impl Server {
     async fn open_sessions(&self) -> usize {
         self.sessions.sessions.read().await.len()
     }
+}
+
+/// A session id on every answer that has none and was asked without one.
+async fn give_a_session(request: Request, inner: Inner) -> Response {
+    const SESSION: &str = "mcp-session-id";
+    let asked_in = request.headers().contains_key(SESSION);
+    let mut response = inner.run(request).await;
+    if !asked_in && !response.headers().contains_key(SESSION) {
+        let id = HeaderValue::from_static("given-with-a-refusal");
+        response.headers_mut().insert(SESSION, id);
+    }
+    response
 }
 
 /// What a server that speaks 2026-07-28 only says to `initialize` (versioning, "Compatibility Matrix").
@@ -146,6 +163,7 @@ impl Inquiry {
                 identity: identity.clone(),
                 version: ASKED_VERSION.into(),
                 confirm: 1,
+                opening: Opening::Initialize,
             },
             prober: Prober::new(reach, identity).unwrap(),
             exchanges: Vec::new(),
@@ -266,7 +284,7 @@ async fn a_server_of_both_eras_that_is_asked_both_ways_reads_as_dual() {
         let discover = Ask {
             attempt: 0,
             leg: Leg::Discover,
-            request: inquiry.terms.identity.discover(&server.url),
+            request: inquiry.terms.identity.discover(&server.url, MODERN_VERSION),
             wait_ms: 0,
             half_time: false,
             version: ASKED_VERSION.into(),
@@ -319,6 +337,27 @@ async fn a_server_listed_under_the_wrong_transport_works_all_the_same() {
         findings: &[Check::TransportMismatch.of("declared_sse")],
     };
     check(&inquiry, &reading, &want);
+    assert_eq!(server.open_sessions().await, 0);
+}
+
+#[tokio::test]
+async fn every_session_is_closed_that_was_given_even_with_a_refusal() {
+    let server = Server::start(Form::Generous).await;
+    let mut inquiry = Inquiry::at(server.url.clone(), Some(Transport::HttpSse));
+    let reading = inquiry.finish().await;
+    let want = Works {
+        detail: "sse",
+        era: Era::Legacy,
+        session: Some(Session::Closed),
+        legs: &[Leg::SseStream, Leg::Initialize, Leg::Close, Leg::Close],
+        findings: &[Check::TransportMismatch.of("declared_sse")],
+    };
+    check(&inquiry, &reading, &want);
+    let told = |what: fn(&Exchange) -> Option<&str>| -> Vec<&str> {
+        let legs = inquiry.exchanges.iter();
+        legs.filter_map(what).collect()
+    };
+    assert_eq!(told(Exchange::closes), told(Exchange::session));
     assert_eq!(server.open_sessions().await, 0);
 }
 

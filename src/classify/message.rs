@@ -209,7 +209,7 @@ pub(super) fn note_version(reading: &mut Reading, asked: &str, answered: &str) {
         reading.note(Check::ModernVersionInLegacyHandshake);
     } else if !mcp::VERSIONS.contains(&answered) {
         reading.note(Check::UnknownVersion.of(answered));
-    } else if answered < asked {
+    } else if answered < asked && asked < mcp::MODERN_VERSION {
         reading.note(Check::NegotiatedDown.of(answered));
     } else if answered > asked {
         reading.note(Check::CounterOfferNewer);

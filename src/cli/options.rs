@@ -12,7 +12,7 @@ use anyhow::{Context, Result};
 use clap::Args;
 use ipnet::IpNet;
 
-use crate::inquiry::Terms;
+use crate::inquiry::{Opening, Terms};
 use crate::lanes::Pace;
 use crate::manifest::Parameters;
 use crate::mcp::{self, Identity};
@@ -60,8 +60,11 @@ pub(super) struct Asking {
         value_delimiter = ','
     )]
     pub(super) allow_net: Vec<IpNet>,
+    /// What is asked first: initialize, or discover, as clients of 2026-07-28 do [default: initialize; check: discover]
+    #[arg(long, env = "MCP_CENSUS_OPENING", value_name = "NAME", value_parser = opening)]
+    pub(super) opening: Option<Opening>,
     /// Protocol version that `initialize` asks for
-    #[arg(long, env = "MCP_CENSUS_PROTOCOL_VERSION", value_name = "DATE", default_value = mcp::ASKED_VERSION)]
+    #[arg(long, env = "MCP_CENSUS_PROTOCOL_VERSION", value_name = "DATE", value_parser = version, default_value = mcp::ASKED_VERSION)]
     pub(super) protocol_version: String,
 }
 
@@ -80,6 +83,7 @@ impl Default for Asking {
             dns_server: None,
             ca_cert: Vec::new(),
             allow_net: Vec::new(),
+            opening: None,
             protocol_version: mcp::ASKED_VERSION.to_owned(),
         }
     }
@@ -107,6 +111,7 @@ impl Asking {
             identity: self.identity(),
             version: self.protocol_version.clone(),
             confirm: self.confirm,
+            opening: self.opening.unwrap_or(Opening::Initialize),
         }
     }
 
@@ -141,6 +146,7 @@ impl Asking {
                 .map(|it| it.display().to_string())
                 .collect(),
             allow_net: self.allow_net.iter().map(ToString::to_string).collect(),
+            opening: self.opening.unwrap_or(Opening::Initialize),
         }
     }
 
@@ -162,6 +168,7 @@ impl Asking {
             dns_server,
             ca_cert,
             allow_net,
+            opening,
         } = parameters.clone();
         Ok(Self {
             width,
@@ -182,6 +189,7 @@ impl Asking {
                 .map(|it| it.parse())
                 .collect::<Result<_, _>>()
                 .context("the manifest's allow_net is no range")?,
+            opening: Some(opening),
             protocol_version,
         })
     }
@@ -236,6 +244,22 @@ impl FromStr for Span {
         Duration::try_from(signed)
             .map(Self)
             .map_err(|_| "it cannot be negative".to_owned())
+    }
+}
+
+fn opening(name: &str) -> Result<Opening, String> {
+    Opening::named(name).ok_or_else(|| "use initialize or discover".to_owned())
+}
+
+/// A revision's name. A version that could be none would measure how servers treat nonsense.
+fn version(text: &str) -> Result<String, String> {
+    if mcp::is_date(text) {
+        Ok(text.to_owned())
+    } else {
+        Err(format!(
+            "write it as a date, such as {}",
+            mcp::ASKED_VERSION
+        ))
     }
 }
 
