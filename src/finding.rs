@@ -173,6 +173,8 @@ names! {
         WhitespaceInUrl = "whitespace_in_url",
         /// Listed as `http`.
         PlainHttp = "plain_http",
+        /// The registry has the listing as deprecated.
+        DeprecatedListing = "deprecated_listing",
         /// A template was filled from its defaults.
         TemplateDefaultsUsed = "template_defaults_used",
         /// The attempts disagree; the argument is the outcomes in order.

@@ -26,6 +26,7 @@
 //! - [`inquiry`], [`classify`], [`settle`], [`hint`]: what to ask next, and what the answers mean
 //! - [`outcome`], [`finding`], [`row`]: the words of the census, each spelt once
 //! - [`tally`], [`stats`], [`report`], [`story`], [`explain`]: what is told of it
+//! - [`forecast`]: what a scan would do
 //! - [`manifest`]: what a run was
 //!
 //! Shell, all the IO there is:
@@ -61,6 +62,7 @@ pub mod exchange;
 pub mod explain;
 pub mod fault;
 pub mod finding;
+pub mod forecast;
 pub mod hint;
 pub mod inquiry;
 pub mod json;

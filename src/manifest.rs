@@ -56,6 +56,9 @@ pub struct ListFile {
     pub sha256: String,
     /// Rows read from it.
     pub rows: u64,
+    /// It is known not to be whole: pages of a registry are missing.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub partial: bool,
     /// The names of its further columns.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub extra_columns: Vec<String>,

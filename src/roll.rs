@@ -86,6 +86,8 @@ pub struct Listed {
     pub auth: Option<String>,
     /// Why it is not to be asked, whatever its address.
     pub refused: Option<(Unprobeable, String)>,
+    /// The registry has it as deprecated.
+    pub deprecated: bool,
     /// Further columns.
     pub extra: Vec<String>,
 }
@@ -128,18 +130,24 @@ impl Freezer {
             transport,
             auth,
             refused,
+            deprecated,
             extra,
         } = listed;
-        let entry = |url: String, aim: Aim, findings: Vec<Finding>| Entry {
-            list,
-            line,
-            name,
-            url,
-            transport,
-            auth,
-            aim,
-            findings,
-            extra,
+        let entry = |url: String, aim: Aim, mut findings: Vec<Finding>| {
+            if deprecated {
+                findings.push(Check::DeprecatedListing.into());
+            }
+            Entry {
+                list,
+                line,
+                name,
+                url,
+                transport,
+                auth,
+                aim,
+                findings,
+                extra,
+            }
         };
         if let Some((why, said)) = refused {
             return entry(

@@ -117,6 +117,17 @@ pub fn placeholder(raw: &str) -> Option<&str> {
         .or_else(shouted)
 }
 
+/// Every placeholder left in a listed address.
+pub fn placeholders(raw: &str) -> impl Iterator<Item = &str> {
+    let mut rest = raw;
+    std::iter::from_fn(move || {
+        let found = placeholder(rest)?;
+        // One is longer than nothing, so the walk comes to an end.
+        rest = &rest[rest.find(found)? + found.len()..];
+        Some(found)
+    })
+}
+
 /// Fills `{name}` from what the listing gives as defaults. What has no default stays as it is.
 #[must_use]
 pub fn fill<'a>(raw: &str, default: impl Fn(&str) -> Option<&'a str>) -> String {

@@ -81,6 +81,7 @@ fn run(dir: RunDir, world: &World, started_at: Timestamp) -> Result<Run> {
         format: "demo".into(),
         sha256: String::new(),
         rows: world.targets().len() as u64,
+        partial: false,
         extra_columns: Vec::new(),
     };
     let manifest = Manifest {

@@ -18,6 +18,14 @@ const COMPLAINTS: u64 = 10;
 /// What stands for standard input.
 const STDIN: &str = "-";
 
+/// A list that was read.
+pub(super) struct ListRead {
+    /// What the manifest says of it.
+    pub(super) file: ListFile,
+    /// What was found in it.
+    pub(super) contents: Contents,
+}
+
 /// Reads every list, and hands on each row as it is frozen.
 ///
 /// # Errors
@@ -27,7 +35,7 @@ pub(super) fn freeze(
     format: Option<Format>,
     freezer: &mut Freezer,
     mut each: impl FnMut(Entry) -> Result<()>,
-) -> Result<Vec<ListFile>> {
+) -> Result<Vec<ListRead>> {
     let mut lists = Vec::new();
     for (number, path) in paths.iter().enumerate() {
         let number = u32::try_from(number).context("too many lists")?;
@@ -42,7 +50,7 @@ fn freeze_one(
     format: Option<Format>,
     freezer: &mut Freezer,
     each: &mut impl FnMut(Entry) -> Result<()>,
-) -> Result<ListFile> {
+) -> Result<ListRead> {
     let name = path.display().to_string();
     let bytes: Box<dyn Read> = if name == STDIN {
         Box::new(io::stdin())
@@ -83,6 +91,7 @@ fn freeze_one(
                         transport: listing.transport,
                         auth: listing.declared_auth.map(|it| it.name().to_owned()),
                         refused,
+                        deprecated: listing.status == Some(Status::Deprecated),
                         extra: listing.extra,
                     }
                 }
@@ -105,11 +114,8 @@ fn freeze_one(
     if let Some(error) = failed {
         return Err(error);
     }
-    let Contents {
-        format,
-        extra_columns,
-        ..
-    } = contents?;
+    let contents = contents?;
+    let format = contents.format;
     // Any text is a list of lines. One without a single address is something else.
     ensure!(
         format != Format::Text || source.format.is_some() || rows == 0 || addresses > 0,
@@ -128,12 +134,16 @@ fn freeze_one(
         .finalize()
         .iter()
         .fold(String::new(), |hex, byte| format!("{hex}{byte:02x}"));
-    Ok(ListFile {
-        path: name,
-        format: format.name().to_owned(),
-        sha256,
-        rows,
-        extra_columns,
+    Ok(ListRead {
+        file: ListFile {
+            path: name,
+            format: format.name().to_owned(),
+            sha256,
+            rows,
+            partial: contents.next_cursor.is_some(),
+            extra_columns: contents.extra_columns.clone(),
+        },
+        contents,
     })
 }
 

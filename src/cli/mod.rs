@@ -2,6 +2,7 @@
 
 mod check;
 mod demo;
+mod forecast;
 mod gauntlet;
 mod lists;
 mod options;

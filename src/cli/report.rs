@@ -41,6 +41,11 @@ impl Shape {
         print(&shown)
     }
 
+    /// Whether a program is to read it.
+    pub(super) fn is_json(&self) -> bool {
+        self.format == Format::Json
+    }
+
     fn whole(&self, summary: &Summary) -> String {
         match self.format {
             Format::Text => report::text(summary, width(), is_coloured()),
@@ -177,7 +182,7 @@ fn facts(manifest: &Manifest) -> RunFacts {
         rules_version: manifest.rules_version,
         asked_version: manifest.parameters.protocol_version.clone(),
         lists: manifest.lists.iter().map(|it| it.path.clone()).collect(),
-        partial: false,
+        partial: manifest.lists.iter().any(|it| it.partial),
         complete: manifest.complete,
         endpoints: Some(manifest.endpoints),
         requests: Some(manifest.requests),

@@ -8,6 +8,7 @@ use clap::Args;
 use jiff::Timestamp;
 use url::Host;
 
+use crate::forecast::{Forecast, Tempo};
 use crate::list::Format;
 use crate::manifest::{Manifest, RULES_VERSION};
 use crate::probe::Prober;
@@ -18,7 +19,7 @@ use crate::target::{Suffixes, Target};
 
 use super::options::Asking;
 use super::report::Shape;
-use super::{Exit, lists, say};
+use super::{Exit, forecast, lists, print, say};
 
 /// Public sites that may be scanned without saying who asks.
 const ANONYMOUS_SITES: usize = 10;
@@ -47,6 +48,9 @@ pub(super) struct Scan {
     /// Where this machine is, for the record
     #[arg(long, env = "MCP_CENSUS_VANTAGE", value_name = "TEXT")]
     vantage: Option<String>,
+    /// Tell what the scan would do: who is asked, how often, how long it takes; sends and writes nothing
+    #[arg(long, env = "MCP_CENSUS_DRY_RUN", conflicts_with_all = ["resume", "out"])]
+    dry_run: bool,
     /// Replay the gauntlet first, and refuse to start where the instrument fails
     #[arg(long, env = "MCP_CENSUS_SELF_CHECK")]
     self_check: bool,
@@ -58,6 +62,9 @@ pub(super) struct Scan {
 
 impl Scan {
     pub(super) fn run(mut self) -> Result<Exit> {
+        if self.dry_run {
+            return self.foretell();
+        }
         if self.self_check {
             super::gauntlet::self_check()?;
         }
@@ -116,8 +123,7 @@ impl Scan {
     }
 
     fn freeze(&self, dir: &RunDir, started_at: Timestamp) -> Result<(Manifest, Vec<Target>)> {
-        let mut freezer =
-            Freezer::new(self.asking.policy(), exclusions(&self.exclude)?).with_limit(self.limit);
+        let mut freezer = self.freezer()?;
         let mut rows = 0;
         let mut read = Vec::new();
         dir.replace(file::TARGETS, |to| {
@@ -137,7 +143,7 @@ impl Scan {
         self.require_contact(&targets)?;
         let manifest = Manifest {
             vantage: self.vantage.clone(),
-            lists: read,
+            lists: read.into_iter().map(|it| it.file).collect(),
             seed: seed(started_at),
             rows,
             endpoints: targets.len() as u64,
@@ -148,6 +154,31 @@ impl Scan {
             )
         };
         Ok((manifest, targets))
+    }
+
+    fn freezer(&self) -> Result<Freezer> {
+        Ok(Freezer::new(self.asking.policy(), exclusions(&self.exclude)?).with_limit(self.limit))
+    }
+
+    /// What a scan of the lists would do.
+    fn foretell(&self) -> Result<Exit> {
+        let mut freezer = self.freezer()?;
+        let mut forecast = Forecast::default();
+        let lists = lists::freeze(&self.lists, self.list_format, &mut freezer, |entry| {
+            forecast.add(&entry);
+            Ok(())
+        })?;
+        let tempo = Tempo {
+            gap: self.asking.gap.0,
+            rate: self.asking.rate,
+        };
+        let outlook = forecast.outlook(&freezer.into_targets(), &Suffixes::default(), tempo);
+        print(&if self.shape.is_json() {
+            forecast::json(&lists, &outlook)?
+        } else {
+            forecast::text(&lists, &outlook, tempo)
+        })?;
+        Ok(Exit::Done)
     }
 
     /// The run in `--out`, and its own parameters in place of what was typed.

@@ -153,6 +153,8 @@ const SESSION: &str = "Send one session id, of visible ASCII characters (0x21 to
 const SECRET: &str = "Have the credentials revoked, and take them out of the listing.";
 const WRITTEN: &str = "List the address without white space and without a fragment.";
 const DEFAULTS: &str = "Nothing: other values than the defaults may behave otherwise.";
+const DEPRECATED: &str =
+    "Nothing, or take the listing down: its publisher says that something else is to be used.";
 const DISAGREE: &str = "Look for one of several instances that fails, or for a limit: the attempts were seconds apart.";
 
 /// About a finding.
@@ -233,6 +235,7 @@ pub(super) const fn of_check(check: Check) -> &'static str {
         Check::CredentialsInListing => SECRET,
         Check::FragmentInUrl | Check::WhitespaceInUrl => WRITTEN,
         Check::TemplateDefaultsUsed => DEFAULTS,
+        Check::DeprecatedListing => DEPRECATED,
         Check::AttemptsDisagree => DISAGREE,
     }
 }

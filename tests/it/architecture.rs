@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 
 /// Modules that are pure, as files or folders under `src`.
-const PURE: [&str; 29] = [
+const PURE: [&str; 30] = [
     "body",
     "challenge",
     "classify",
@@ -13,6 +13,7 @@ const PURE: [&str; 29] = [
     "exchange",
     "explain",
     "finding",
+    "forecast",
     "hint",
     "inquiry",
     "json",

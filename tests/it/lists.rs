@@ -1,0 +1,167 @@
+//! Lists: what a scan would do with one, what may not leave it, and where a registry's comes from.
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+
+use serde_json::Value;
+
+fn census(args: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_mcp-census"))
+        .args(args)
+        .stdin(Stdio::null())
+        .output()
+        .unwrap()
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8(bytes.to_vec()).unwrap()
+}
+
+fn written(folder: &Path, name: &str, content: &str) -> String {
+    let path = folder.join(name);
+    fs::write(&path, content).unwrap();
+    path.to_str().unwrap().to_owned()
+}
+
+#[track_caller]
+fn foretold(args: &[&str]) -> Value {
+    let output = census(&[&["scan", "--dry-run", "--format", "json"], args].concat());
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+/// A registry's list with 40 endpoints on one host, templates, a duplicate, a taken-down and a deprecated server.
+fn registry_list() -> String {
+    let entry = |name: &str, status: &str, remotes: &str| {
+        format!(
+            r#"{{"server":{{"name":"{name}","version":"1.0.0","remotes":[{remotes}]}},"_meta":{{"io.modelcontextprotocol.registry/official":{{"status":"{status}","isLatest":true}}}}}}"#
+        )
+    };
+    let remote = |kind: &str, url: &str| format!(r#"{{"type":"{kind}","url":"{url}"}}"#);
+    let mut entries: Vec<String> = (0..40)
+        .map(|n| {
+            let remote = remote("streamable-http", &format!("https://big.test/{n}/mcp"));
+            entry(&format!("test.big/{n}"), "active", &remote)
+        })
+        .collect();
+    entries.push(entry(
+        "test.a/one",
+        "active",
+        &[
+            remote("sse", "https://a.test/sse"),
+            remote("streamable-http", "https://{tenant}.a.test/mcp"),
+        ]
+        .join(","),
+    ));
+    entries.push(entry(
+        "test.a/two",
+        "deprecated",
+        &remote("streamable-http", "https://BIG.test:443/0/mcp"),
+    ));
+    entries.push(entry(
+        "test.a/three",
+        "deleted",
+        &remote("streamable-http", "https://spam.test/mcp"),
+    ));
+    format!(
+        r#"{{"servers":[{}],"metadata":{{"count":43}}}}"#,
+        entries.join(",")
+    )
+}
+
+#[test]
+fn a_dry_run_tells_what_a_scan_would_do_and_writes_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let list = written(folder.path(), "registry.json", &registry_list());
+    let outlook = foretold(&[&list]);
+    for (key, want) in [
+        ("rows", 44),
+        ("rows_probed", 42),
+        ("endpoints", 41),
+        ("hosts", 2),
+        ("sites", 2),
+        ("duplicates", 1),
+        ("deprecated", 1),
+        ("requests_least", 42),
+    ] {
+        assert_eq!(outlook[key], want, "{key}");
+    }
+    assert_eq!(outlook["lists"][0]["format"], "registry");
+    assert_eq!(outlook["lists"][0]["servers"], 43);
+    assert_eq!(outlook["unprobeable"]["deleted"]["rows"], 1);
+    assert_eq!(
+        outlook["unprobeable"]["template"]["examples"][0],
+        "https://{tenant}.a.test/mcp"
+    );
+    assert_eq!(outlook["variables"][0][0], "{tenant}");
+    assert_eq!(outlook["largest_lanes"][0]["site"], "big.test");
+    assert_eq!(outlook["largest_lanes"][0]["requests"], 40);
+    assert_eq!(outlook["floor"]["seconds"], 20.0);
+    assert_eq!(
+        fs::read_dir(folder.path()).unwrap().count(),
+        1,
+        "nothing is written"
+    );
+
+    let said = census(&["scan", "--dry-run", &list]);
+    for words in [
+        "44 rows: 42 name 41 endpoints on 2 hosts of 2 sites",
+        "{tenant}",
+        "It takes at least 20s",
+    ] {
+        assert!(text(&said.stdout).contains(words), "{}", text(&said.stdout));
+    }
+}
+
+#[test]
+fn a_page_of_a_registry_is_not_passed_off_as_its_whole_list() {
+    let folder = tempfile::tempdir().unwrap();
+    let page = r#"{"servers":[{"server":{"name":"a/b","version":"1","remotes":[{"type":"sse","url":"https://{x}.test/sse"}]}}],"metadata":{"nextCursor":"a/b:1","count":1}}"#;
+    let list = written(folder.path(), "page.json", page);
+    assert_eq!(foretold(&[&list])["lists"][0]["partial"], true);
+    let out = folder.path().join("run");
+    let output = census(&["scan", &list, "--out", out.to_str().unwrap()]);
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    for name in ["summary.md", "summary.json"] {
+        let summary = fs::read_to_string(out.join(name)).unwrap();
+        assert!(
+            summary.contains("The list is not whole") || summary.contains("\"partial\": true"),
+            "{name}: {summary}"
+        );
+    }
+    assert!(text(&output.stdout).contains("The list is not whole"));
+}
+
+#[test]
+fn what_a_client_is_configured_to_send_stays_where_it_is() {
+    let folder = tempfile::tempdir().unwrap();
+    let list = written(
+        folder.path(),
+        "mcp.json",
+        r#"{"mcpServers":{"acme":{"url":"ftp://u:hunter2@a.test/mcp?key=s3cretkey","headers":{"Authorization":"Bearer t0ken-value"}},
+        "other":{"url":"https://u:hunter2@a.test/mcp?key=s3cretkey","headers":{"X-Key":"${HOME}"}}}}"#,
+    );
+    let said = census(&["scan", "--dry-run", &list]);
+    let out = folder.path().join("run");
+    let scanned = census(&["scan", &list, "--out", out.to_str().unwrap()]);
+    assert!(scanned.status.success(), "{}", text(&scanned.stderr));
+    let mut places = vec![
+        text(&said.stdout),
+        text(&said.stderr),
+        text(&scanned.stdout),
+    ];
+    for file in fs::read_dir(&out).unwrap() {
+        let path = file.unwrap().path();
+        let read = fs::read_to_string(&path).unwrap();
+        assert!(!read.contains("t0ken-value"), "{}", path.display());
+        if !path.ends_with("targets.ndjson") {
+            places.push(read);
+        }
+    }
+    for place in places {
+        for secret in ["hunter2", "s3cretkey", "t0ken-value"] {
+            assert!(!place.contains(secret), "{place}");
+        }
+    }
+}
