@@ -5,9 +5,11 @@
 
 use url::Url;
 
+use crate::catalogue::plan;
 use crate::classify::{self, Reading, classify};
 use crate::exchange::{BodyEnd, Exchange, Fault, Leg, Reply, Request, Stage};
 use crate::mcp::{Identity, Resume};
+use crate::names::names;
 use crate::outcome::{Detail, Transport, Turn};
 use crate::redirect::{self, Step};
 use crate::settle::{Settled, is_doubtful, settle};
@@ -25,7 +27,24 @@ pub struct Terms {
     pub version: String,
     /// How many times a doubtful reading is asked again.
     pub confirm: u8,
+    /// How much is asked.
+    pub profile: Profile,
+    /// Requests that may be spent on one endpoint for the checks of the specification, the census's own included.
+    pub budget: usize,
 }
+
+names! {
+    /// How much is asked of an endpoint.
+    pub enum Profile {
+        /// What it takes to say whether it speaks MCP.
+        Census = "census",
+        /// Also what ordinary clients ask next, for the checks of the specification.
+        Compliance = "compliance",
+    }
+}
+
+/// What may be spent on one endpoint unless told otherwise.
+pub const BUDGET: usize = 8;
 
 /// A request to send.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -80,7 +99,17 @@ pub fn next(target: &Target, exchanges: &[Exchange], terms: &Terms) -> Next {
         return Next::Ask(Box::new(opening(target, 0, terms)));
     };
     let number = current[0].attempt;
-    if let Some(ask) = next_leg(target, current, number, terms) {
+    let ask = match next_leg(target, current, number, terms) {
+        // The checks come before the session is closed, which stays the last thing that is done.
+        ask if terms.profile == Profile::Compliance
+            && ask.as_ref().is_none_or(|it| it.leg == Leg::Close) =>
+        {
+            let before = exchanges.len() - current.len();
+            plan::next(current, terms, terms.budget.saturating_sub(before)).or(ask)
+        }
+        ask => ask,
+    };
+    if let Some(ask) = ask {
         return Next::Ask(Box::new(ask));
     }
     let readings: Vec<Reading> = attempts
@@ -227,9 +256,9 @@ fn may_be_modern(reading: &Reading) -> bool {
 
 /// The DELETE of the session we were last given, unless it has been sent.
 fn close(exchanges: &[Exchange], terms: &Terms) -> Option<Request> {
-    let given = exchanges
-        .iter()
-        .rfind(|exchange| exchange.leg != Leg::Close && exchange.session().is_some())?;
+    let given = exchanges.iter().rfind(|exchange| {
+        exchange.leg != Leg::Close && !exchange.leg.is_document() && exchange.session().is_some()
+    })?;
     let session = given.session()?;
     let sent = exchanges.iter().any(|exchange| exchange.leg == Leg::Close);
     // The id goes back in a header: only what a header can carry.

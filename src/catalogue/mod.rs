@@ -1,12 +1,18 @@
 //! The checks of the specification: what each demands, of which revisions, how it is seen, and whether a server
 //! holds to it. Pure. What is sent for them beyond the census is decided in `plan`; `inquiry` asks it.
 
+mod documents;
+mod evaluate;
+mod heard;
 mod id;
 mod markdown;
+pub mod plan;
 mod rule;
+mod situation;
 mod status;
 mod table;
 
+pub use evaluate::{Checked, Discovery, discovered, evaluate};
 pub use id::CheckId;
 pub use markdown::markdown;
 pub use rule::{Level, Part, Revision, Rule};

@@ -12,7 +12,7 @@ use anyhow::{Context, Result};
 use clap::Args;
 use ipnet::IpNet;
 
-use crate::inquiry::Terms;
+use crate::inquiry::{self, Profile, Terms};
 use crate::lanes::Pace;
 use crate::manifest::Parameters;
 use crate::mcp::{self, Identity};
@@ -107,6 +107,8 @@ impl Asking {
             identity: self.identity(),
             version: self.protocol_version.clone(),
             confirm: self.confirm,
+            profile: Profile::Census,
+            budget: inquiry::BUDGET,
         }
     }
 

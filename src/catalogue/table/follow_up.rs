@@ -260,7 +260,10 @@ pub(super) const RULES: &[Rule] = &[
               built from.",
         remedy: "Set resource to the endpoint's public address, letter by letter; clients must not use the \
                 document otherwise.",
-        position: None,
+        position: Some(
+            "Compared as addresses: the case of the host, a default port and an empty path make no difference, \
+                  a path's end does.",
+        ),
     },
     Rule {
         number: 63,
