@@ -79,6 +79,8 @@ pub struct Parameters {
     pub gap_ms: u64,
     /// Requests a second; 0: no limit.
     pub rate: u32,
+    /// Requests a second to one address; 0: no limit.
+    pub per_address: u32,
     /// One exchange.
     pub timeout_ms: u64,
     /// Name, connection and handshake.

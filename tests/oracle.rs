@@ -171,7 +171,8 @@ impl Inquiry {
     }
 
     async fn send(&mut self, ask: &Ask) {
-        self.exchanges.extend(self.prober.send(0, ask).await);
+        let way = self.prober.find(&ask.request.url).await;
+        self.exchanges.extend(self.prober.send(0, ask, &way).await);
     }
 
     /// Asks the next thing. `false` where there is nothing more to ask.

@@ -68,6 +68,7 @@ fn run(dir: RunDir, world: &World, started_at: Timestamp) -> Result<Run> {
     let asking = Asking {
         gap: Span(Duration::from_millis(20)),
         rate: 0,
+        per_address: 0,
         timeout: Span(Duration::from_secs(3)),
         connect_timeout: Span(Duration::from_millis(2500)),
         contact: Some("https://demo.test/about".to_owned()),

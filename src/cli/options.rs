@@ -13,10 +13,10 @@ use clap::Args;
 use ipnet::IpNet;
 
 use crate::inquiry::{Opening, Terms};
-use crate::lanes::Pace;
 use crate::manifest::Parameters;
 use crate::mcp::{self, Identity};
 use crate::probe::{Limits, Reach};
+use crate::road::Pace;
 use crate::target::AddressPolicy;
 
 /// How to ask, and how hard.
@@ -34,6 +34,9 @@ pub(super) struct Asking {
     /// Endpoints of one site in flight
     #[arg(long, env = "MCP_CENSUS_DEPTH", value_name = "N", default_value_t = Self::default().depth)]
     pub(super) depth: usize,
+    /// Requests a second to one address, whatever names it has; 0 for no limit
+    #[arg(long, env = "MCP_CENSUS_PER_ADDRESS", value_name = "N", default_value_t = Self::default().per_address)]
+    pub(super) per_address: u32,
     /// Longest time for one exchange, first packet to last byte
     #[arg(long, env = "MCP_CENSUS_TIMEOUT", value_name = "DUR", default_value_t = Self::default().timeout)]
     pub(super) timeout: Span,
@@ -76,6 +79,7 @@ impl Default for Asking {
             rate: pace.rate.map_or(0, NonZeroU32::get),
             gap: Span(pace.gap),
             depth: pace.depth,
+            per_address: pace.per_address.map_or(0, NonZeroU32::get),
             timeout: Span(limits.total),
             connect_timeout: Span(limits.connect),
             confirm: 1,
@@ -123,6 +127,7 @@ impl Asking {
             depth: self.depth.max(1),
             gap: self.gap.0,
             rate: NonZeroU32::new(self.rate),
+            per_address: NonZeroU32::new(self.per_address),
         }
     }
 
@@ -136,6 +141,7 @@ impl Asking {
             depth: self.depth,
             gap_ms: ms(self.gap.0),
             rate: self.rate,
+            per_address: self.per_address,
             timeout_ms: ms(self.timeout.0),
             connect_timeout_ms: ms(self.connect_timeout.0),
             confirm: self.confirm,
@@ -162,6 +168,7 @@ impl Asking {
             depth,
             gap_ms,
             rate,
+            per_address,
             timeout_ms,
             connect_timeout_ms,
             confirm,
@@ -173,6 +180,7 @@ impl Asking {
         Ok(Self {
             width,
             rate,
+            per_address,
             gap: Span(Duration::from_millis(gap_ms)),
             depth,
             timeout: Span(Duration::from_millis(timeout_ms)),

@@ -12,8 +12,18 @@ use mcp_census::list::{Item, Source};
 use mcp_census::mcp::ASKED_VERSION;
 use mcp_census::sse::Parser;
 
+/// Media types and content codings that a body is read under.
+const LABELS: [(&str, &str); 6] = [
+    ("application/json", ""),
+    ("text/event-stream", ""),
+    ("text/html", ""),
+    ("", ""),
+    ("application/json", "gzip"),
+    ("application/json", "br"),
+];
+
 /// Any chunking of a stream gives the same events.
-pub fn sse(bytes: &[u8]) {
+pub(crate) fn sse(bytes: &[u8]) {
     let (Some(&cut), stream) = (bytes.first(), bytes.get(1..).unwrap_or_default()) else {
         return;
     };
@@ -28,18 +38,10 @@ pub fn sse(bytes: &[u8]) {
 }
 
 /// Any answer has one reading, and the evidence file gives it back.
-pub fn classify(bytes: &[u8]) {
+pub(crate) fn classify(bytes: &[u8]) {
     let [label, high, low, leg, body @ ..] = bytes else {
         return;
     };
-    const LABELS: [(&str, &str); 6] = [
-        ("application/json", ""),
-        ("text/event-stream", ""),
-        ("text/html", ""),
-        ("", ""),
-        ("application/json", "gzip"),
-        ("application/json", "br"),
-    ];
     let (media, coding) = LABELS[usize::from(*label) % LABELS.len()];
     let headers = [("content-type", media), ("content-encoding", coding)];
     let headers = headers
@@ -83,7 +85,7 @@ pub fn classify(bytes: &[u8]) {
 }
 
 /// Any file is a list, or an error that names it.
-pub fn list(bytes: &[u8]) {
+pub(crate) fn list(bytes: &[u8]) {
     let source = Source {
         name: "fuzzed",
         number: 0,
@@ -103,7 +105,7 @@ pub fn list(bytes: &[u8]) {
 }
 
 /// Any line is a message or is not, and only a request is answered with `supported`.
-pub fn jsonrpc(bytes: &[u8]) {
+pub(crate) fn jsonrpc(bytes: &[u8]) {
     let text = String::from_utf8_lossy(bytes);
     let shape = jsonrpc::Shape::of(&text);
     let answer = jsonrpc::answer(&text, &["tools/list".to_owned()]);

@@ -68,6 +68,8 @@ impl Ground {
                 gap,
                 "--depth",
                 "64",
+                "--per-address",
+                "0",
                 "--rate",
                 "0",
                 "--timeout",
