@@ -335,7 +335,10 @@ impl Prober {
         while let Next::Ask(ask) | Next::Later(ask) = inquiry::next(target, &exchanges, terms) {
             tokio::time::sleep(Duration::from_millis(ask.wait_ms)).await;
             let way = self.find(&ask.request.url).await;
-            exchanges.extend(self.send(target.endpoint, &ask, &way).await);
+            exchanges.extend(
+                self.send(target.endpoint, &ask, &way, || std::future::ready(()))
+                    .await,
+            );
         }
         exchanges
     }
@@ -373,8 +376,14 @@ impl Prober {
     }
 
     /// Sends what is asked, over the way that was found. One exchange comes of it, or two: an HTTP+SSE stream, and
-    /// the message sent to its endpoint.
-    pub async fn send(&self, endpoint: u32, ask: &Ask, way: &Way) -> Vec<Exchange> {
+    /// the message sent to its endpoint, which waits for `turn` first.
+    pub async fn send<T: Future<Output = ()>>(
+        &self,
+        endpoint: u32,
+        ask: &Ask,
+        way: &Way,
+        turn: impl Fn() -> T,
+    ) -> Vec<Exchange> {
         let total = if ask.half_time {
             self.limits.total / 2
         } else {
@@ -391,7 +400,7 @@ impl Prober {
         );
         let reply = match sending.open().await {
             Ok(response) if ask.leg == Leg::SseStream => {
-                return sending.converse(response, &ask.version).await;
+                return sending.converse(response, &ask.version, turn).await;
             }
             Ok(response) => sending.read(response).await,
             Err(fault) => Reply::Fault(fault),
@@ -572,7 +581,12 @@ impl<'a> Sending<'a> {
     }
 
     /// The HTTP+SSE transport: waits for the stream's `endpoint`, POSTs `initialize` there, and listens on.
-    async fn converse(mut self, mut response: Response, version: &str) -> Vec<Exchange> {
+    async fn converse<T: Future<Output = ()>>(
+        mut self,
+        mut response: Response,
+        version: &str,
+        turn: impl Fn() -> T,
+    ) -> Vec<Exchange> {
         let mut answer = head(&response);
         if answer.status != 200 || answer.media_type() != EVENT_STREAM {
             let reply = self.read(response).await;
@@ -602,6 +616,7 @@ impl<'a> Sending<'a> {
                     let Some(endpoint) = endpoint else {
                         break 'stream BodyEnd::Left;
                     };
+                    turn().await;
                     // The endpoint was found: from here on the whole deadline counts.
                     self.deadline = Instant::now() + self.prober.limits.total;
                     waiting_for = Stage::SseNoResponse;

@@ -14,7 +14,7 @@ use governor::clock::QuantaClock;
 use governor::middleware::NoOpMiddleware;
 use governor::state::{InMemoryState, NotKeyed};
 use governor::{Quota, RateLimiter};
-use tokio::sync::{Mutex, OwnedSemaphorePermit, Semaphore};
+use tokio::sync::{Mutex, MutexGuard, OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, sleep_until};
 
 /// Refusals (429, 503) in a row after which a lane is closed.
@@ -170,7 +170,29 @@ impl Road {
     /// # Panics
     /// Never: the places are not closed while the road is there.
     pub async fn turn(&self, lane: &Lane, address: Option<IpAddr>) -> OwnedSemaphorePermit {
-        let mut next_start = lane.next_start.lock().await;
+        let mut next_start = self.reach_turn(lane, address).await;
+        // Only now: what waits for its turn holds no place, and what has a place starts at once.
+        let place = Arc::clone(&self.places)
+            .acquire_owned()
+            .await
+            .expect("the places are never closed");
+        self.start(&mut next_start).await;
+        place
+    }
+
+    /// Waits for a turn of a request that goes along with one in flight, and shares its place.
+    pub async fn follow(&self, lane: &Lane, address: Option<IpAddr>) {
+        let mut next_start = self.reach_turn(lane, address).await;
+        self.start(&mut next_start).await;
+    }
+
+    /// Waits until the lane, its operator and the address can take another request.
+    async fn reach_turn<'a>(
+        &self,
+        lane: &'a Lane,
+        address: Option<IpAddr>,
+    ) -> MutexGuard<'a, Instant> {
+        let next_start = lane.next_start.lock().await;
         sleep_until(*next_start).await;
         if let (Some(operators), Some(operator)) = (&self.operators, &lane.operator) {
             sleep_until(operators.take(operator.clone())).await;
@@ -182,16 +204,15 @@ impl Road {
         if let Some(until) = held {
             sleep_until(until).await;
         }
-        // Only now: what waits for its turn holds no place, and what has a place starts at once.
-        let place = Arc::clone(&self.places)
-            .acquire_owned()
-            .await
-            .expect("the places are never closed");
+        next_start
+    }
+
+    /// Waits for the rate of the run, and notes when the lane can start the next.
+    async fn start(&self, next_start: &mut Instant) {
         if let Some(rate) = &self.rate {
             rate.lock().await.until_ready().await;
         }
         *next_start = Instant::now() + self.gap;
-        place
     }
 
     /// Holds the whole run for a while: what is short is ours, and asking on would only measure that.

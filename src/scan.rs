@@ -377,7 +377,8 @@ impl Office {
             };
             self.note_asked(lane);
             self.counts.start_request();
-            let exchanges = self.prober.send(endpoint, ask, &way).await;
+            let follow = || self.road.follow(lane, way.first());
+            let exchanges = self.prober.send(endpoint, ask, &way, follow).await;
             self.counts.end_request();
             drop(place);
             if wait > LONGEST_SHORTAGE_WAIT || !exchanges.iter().any(is_our_shortage) {

@@ -172,7 +172,11 @@ impl Inquiry {
 
     async fn send(&mut self, ask: &Ask) {
         let way = self.prober.find(&ask.request.url).await;
-        self.exchanges.extend(self.prober.send(0, ask, &way).await);
+        self.exchanges.extend(
+            self.prober
+                .send(0, ask, &way, || std::future::ready(()))
+                .await,
+        );
     }
 
     /// Asks the next thing. `false` where there is nothing more to ask.
