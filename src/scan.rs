@@ -26,7 +26,7 @@ use crate::reckon;
 use crate::road::{Lane, Pace, Road};
 use crate::store::{Record, RunDir, Skipped, file};
 use crate::tally::operator;
-use crate::target::{Secrets, Suffixes, Target};
+use crate::target::{Secrets, Suffixes, Target, scatter};
 
 /// Records that may wait for the writer: enough to ride out a slow disk, few enough to bound memory.
 const QUEUE: usize = 256;
@@ -120,6 +120,7 @@ pub async fn run(run: Run, stop: Stop, show_progress: bool) -> Result<Manifest> 
         .iter()
         .fold(Suffixes::default(), |suffixes, it| suffixes.with(it));
     let (counts, total) = (Arc::new(Counts::default()), targets.len() as u64);
+    let (targets, left_out) = sample(targets, manifest.max_per_site, &suffixes, manifest.seed);
     let inquiries = open_inquiries(&dir, targets, &terms, &counts)?;
     let lanes = lanes::lanes(
         inquiries,
@@ -157,6 +158,10 @@ pub async fn run(run: Run, stop: Stop, show_progress: bool) -> Result<Manifest> 
         suffixes,
         added: manifest.suffixes.clone(),
     });
+    for endpoint in left_out {
+        office.skip(endpoint, Unmeasured::SampledOut).await;
+        office.counts.finish(Verdict::Unmeasured);
+    }
     let mut stopped_hard = drive(&office, lanes, pace, &stop).await;
     // What was left alone because its site asked for a rest gets one more chance, now that time has passed.
     let rested = office.give_another_chance();
@@ -227,6 +232,29 @@ pub fn write_manifest(dir: &RunDir, manifest: &Manifest) -> Result<()> {
         serde_json::to_writer_pretty(&mut *to, manifest)?;
         Ok(to.write_all(b"\n")?)
     })
+}
+
+/// The targets to ask, at most so many of each site, and the numbers of those left out. The seed draws, and
+/// the same seed draws the same.
+fn sample(
+    targets: Vec<Target>,
+    most: Option<usize>,
+    suffixes: &Suffixes,
+    seed: u64,
+) -> (Vec<Target>, Vec<u32>) {
+    let Some(most) = most else {
+        return (targets, Vec::new());
+    };
+    let (mut kept, mut left_out) = (Vec::new(), Vec::new());
+    for mut lane in lanes::lanes(targets, |it| suffixes.site(&it.url), seed) {
+        lane.sort_by_key(|it| (scatter(it.url.as_str(), seed), it.endpoint));
+        left_out.extend(lane.iter().skip(most).map(|it| it.endpoint));
+        lane.truncate(most);
+        kept.extend(lane);
+    }
+    kept.sort_by_key(|it| it.endpoint);
+    left_out.sort_unstable();
+    (kept, left_out)
 }
 
 /// The inquiries that are not complete, with what their evidence holds already.
