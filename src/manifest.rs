@@ -3,6 +3,8 @@
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
+use crate::inquiry::Opening;
+
 /// Which set of reading rules this build has. It grows with every change that can move a row.
 pub const RULES_VERSION: u32 = 1;
 
@@ -22,6 +24,9 @@ pub struct Manifest {
     pub lists: Vec<ListFile>,
     /// Orders lanes of equal length, and draws samples.
     pub seed: u64,
+    /// How many endpoints of a site were asked at most, drawn by the seed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_per_site: Option<usize>,
     /// How it was paced and bounded.
     pub parameters: Parameters,
     /// Suffixes beside the public list under which every name is a site of its own.
@@ -64,6 +69,8 @@ pub struct ListFile {
 pub struct Parameters {
     /// The protocol version that `initialize` asked for.
     pub protocol_version: String,
+    /// What was asked first.
+    pub opening: Opening,
     /// Who asked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub contact: Option<String>,
@@ -75,6 +82,8 @@ pub struct Parameters {
     pub gap_ms: u64,
     /// Requests a second; 0: no limit.
     pub rate: u32,
+    /// Requests a second to one address; 0: no limit.
+    pub per_address: u32,
     /// One exchange.
     pub timeout_ms: u64,
     /// Name, connection and handshake.
@@ -103,6 +112,7 @@ impl Manifest {
             vantage: None,
             lists: Vec::new(),
             seed: 0,
+            max_per_site: None,
             parameters,
             suffixes: Vec::new(),
             started_at,

@@ -113,17 +113,17 @@ impl Identity {
         self.post(url, &body, &[])
     }
 
-    /// `server/discover` of 2026-07-28, with the headers and `_meta` that revision demands.
+    /// `server/discover` of 2026-07-28 and later, with the headers and `_meta` that revision demands.
     #[must_use]
-    pub fn discover(&self, url: &Url) -> Request {
-        self.modern(url, "server/discover", DISCOVER_ID)
+    pub fn discover(&self, url: &Url, version: &str) -> Request {
+        self.modern(url, "server/discover", DISCOVER_ID, version)
     }
 
-    /// A request of 2026-07-28, which describes itself: headers and `_meta` say what a session did before.
+    /// A request of 2026-07-28 and later, which describes itself: headers and `_meta` say what a session did before.
     #[must_use]
-    pub fn modern(&self, url: &Url, method: &str, id: i64) -> Request {
+    pub fn modern(&self, url: &Url, method: &str, id: i64, version: &str) -> Request {
         let meta = json!({
-            "io.modelcontextprotocol/protocolVersion": MODERN_VERSION,
+            "io.modelcontextprotocol/protocolVersion": version,
             "io.modelcontextprotocol/clientCapabilities": {},
             "io.modelcontextprotocol/clientInfo": self.client_info(),
         });
@@ -132,7 +132,7 @@ impl Identity {
         self.post(
             url,
             &body,
-            &[(VERSION_HEADER, MODERN_VERSION), ("Mcp-Method", method)],
+            &[(VERSION_HEADER, version), ("Mcp-Method", method)],
         )
     }
 
@@ -408,12 +408,22 @@ fn server_info(result: &Value) -> (Option<&Value>, bool) {
     }
 }
 
-/// Whether a `DiscoverResult` or an error's `data` names a revision of the modern era.
+/// Whether a list of versions names a revision of the modern era.
 #[must_use]
 pub fn names_modern(versions: &[String]) -> bool {
-    versions
-        .iter()
-        .any(|version| is_date(version) && version.as_str() >= MODERN_VERSION)
+    versions.iter().any(|version| is_modern(version))
+}
+
+/// Whether it names such revisions and no other.
+#[must_use]
+pub fn names_only_modern(versions: &[String]) -> bool {
+    !versions.is_empty() && versions.iter().all(|version| is_modern(version))
+}
+
+/// Whether a version is a revision without `initialize`.
+#[must_use]
+pub fn is_modern(version: &str) -> bool {
+    is_date(version) && version >= MODERN_VERSION
 }
 
 /// The revisions that an `UnsupportedProtocolVersion` error lists in `data.supported`.
@@ -576,7 +586,7 @@ mod tests {
         };
         for request in [
             identity.initialize(&url("https://a.example/mcp"), ASKED_VERSION),
-            identity.discover(&url("https://a.example/mcp")),
+            identity.discover(&url("https://a.example/mcp"), MODERN_VERSION),
             identity.open_stream(&url("https://a.example/sse"), None),
             identity.close(&url("https://a.example/mcp"), "s", None),
         ] {

@@ -8,7 +8,7 @@ use url::Url;
 
 use crate::finding::{Check, Finding};
 use crate::outcome::{Transport, Unmeasured, Unprobeable};
-use crate::target::{self, AddressPolicy, Target};
+use crate::target::{self, AddressPolicy, Shard, Suffixes, Target};
 
 /// One input row, as it stands in `targets.ndjson`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -96,6 +96,7 @@ pub struct Freezer {
     policy: AddressPolicy,
     exclusions: Vec<String>,
     limit: Option<u32>,
+    shard: Option<(Shard, Suffixes)>,
     numbers: HashMap<String, u32>,
     targets: Vec<Target>,
 }
@@ -115,6 +116,15 @@ impl Freezer {
     #[must_use]
     pub fn with_limit(self, limit: Option<u32>) -> Self {
         Self { limit, ..self }
+    }
+
+    /// Leaves out every endpoint of a site that belongs to another part.
+    #[must_use]
+    pub fn with_shard(self, shard: Option<Shard>, suffixes: &Suffixes) -> Self {
+        Self {
+            shard: shard.map(|shard| (shard, suffixes.clone())),
+            ..self
+        }
     }
 
     /// Freezes the next row.
@@ -182,6 +192,20 @@ impl Freezer {
                 Aim::Unprobeable {
                     why: Unprobeable::PrivateAddress,
                     said: None,
+                },
+                findings,
+            );
+        }
+        if self
+            .shard
+            .as_ref()
+            .is_some_and(|(shard, suffixes)| !shard.holds(&suffixes.site(&address.url)))
+        {
+            return entry(
+                url,
+                Aim::LeftOut {
+                    why: Unmeasured::OtherShard,
+                    address: address.url,
                 },
                 findings,
             );

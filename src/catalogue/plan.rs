@@ -1,6 +1,8 @@
 //! What to ask for the checks of the specification, once the census has asked what it asks. Pure and read-only:
 //! no tool is called, nothing is registered, nothing odd is sent.
 
+use std::collections::BTreeSet;
+
 use url::Url;
 
 use super::documents;
@@ -11,21 +13,19 @@ use crate::inquiry::{Ask, Terms};
 use crate::mcp::{self, Standing};
 
 /// The next request for the checks, given the exchanges of one attempt. `budget` bounds all of them together, and the
-/// DELETE of a session we were given is kept out of it in time.
+/// DELETE of each session we were given is kept out of it in time.
 #[must_use]
 pub fn next(exchanges: &[Exchange], terms: &Terms, budget: usize) -> Option<Ask> {
     let last = exchanges.last()?;
     if exchanges.iter().any(|it| it.leg == Leg::Close) || !is_welcome(last) {
         return None;
     }
-    let own = |it: &&Exchange| !it.leg.is_document();
-    let owed = usize::from(
-        exchanges
-            .iter()
-            .filter(own)
-            .any(|it| it.session().is_some()),
-    );
-    if exchanges.len() + owed >= budget {
+    let owed: BTreeSet<&str> = exchanges
+        .iter()
+        .filter(|it| !it.leg.is_document())
+        .filter_map(Exchange::session)
+        .collect();
+    if exchanges.len() + owed.len() >= budget {
         return None;
     }
     let situation = Situation::of(exchanges);
@@ -87,12 +87,12 @@ fn follow_up(situation: &Situation<'_>, terms: &Terms) -> Option<(Leg, Request)>
         return Some((Leg::Listen, identity.listen(url, standing)));
     }
     if !asked(Leg::Discover, true) {
-        return Some((Leg::Discover, identity.discover(url)));
+        return Some((Leg::Discover, identity.discover(url, mcp::MODERN_VERSION)));
     }
     let discovered = situation.discovery.as_ref().and_then(|it| it.result());
     if situation.is_modern && capability(discovered, "tools").is_some() && !asked(Leg::Tools, true)
     {
-        let request = identity.modern(url, "tools/list", mcp::TOOLS_ID);
+        let request = identity.modern(url, "tools/list", mcp::TOOLS_ID, mcp::MODERN_VERSION);
         return Some((Leg::Tools, request));
     }
     None
@@ -117,7 +117,7 @@ fn as_modern(situation: &Situation<'_>, terms: &Terms) -> Option<(Leg, Request)>
     ];
     for (leg, method, id, wanted) in lists {
         if wanted && situation.legs(leg).next().is_none() {
-            return Some((leg, identity.modern(url, method, id)));
+            return Some((leg, identity.modern(url, method, id, mcp::MODERN_VERSION)));
         }
     }
     if situation.legs(Leg::Listen).next().is_none() {

@@ -54,7 +54,7 @@ impl<'a> Situation<'a> {
             .and_then(Heard::of);
         let granted = opening
             .as_ref()
-            .filter(|it| !is_gate(it.answer.status))
+            .filter(|it| it.exchange.leg != Leg::Discover && !is_gate(it.answer.status))
             .and_then(Heard::result);
         let is_legacy = granted.is_some();
         let is_modern = opening.as_ref().is_some_and(refuses_as_modern)
@@ -104,10 +104,11 @@ impl<'a> Situation<'a> {
 
     /// The handshake succeeded over the transport whose sessions can be followed up.
     pub(super) fn is_open(&self) -> bool {
-        matches!(
-            self.reading.detail,
-            Detail::Framing(Framing::Json | Framing::Sse)
-        )
+        self.is_legacy
+            && matches!(
+                self.reading.detail,
+                Detail::Framing(Framing::Json | Framing::Sse)
+            )
     }
 
     /// `server/discover` gave a valid result, and there is no handshake.
@@ -171,8 +172,14 @@ const fn is_gate(status: u16) -> bool {
     matches!(status, 401..=403 | 429)
 }
 
-/// The revision that our `initialize` asked for.
+/// The revision that our first request asked for.
 fn asked(exchanges: &[Exchange]) -> Revision {
+    let only_discovered = exchanges
+        .iter()
+        .all(|it| it.leg == Leg::Discover || it.leg == Leg::Close || it.leg.is_for_checks());
+    if only_discovered && !exchanges.is_empty() {
+        return Revision::V2026_07;
+    }
     exchanges
         .iter()
         .filter(|it| matches!(it.leg, Leg::Initialize | Leg::SseMessage))

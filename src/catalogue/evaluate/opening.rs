@@ -259,8 +259,8 @@ impl<'a> Bench<'a> {
 
     /// The event stream that answers the POST itself.
     fn first_stream(&self) -> Option<(&'a Answer, Stream)> {
-        let posted = self.situation.legs(Leg::Initialize).last()?;
-        let heard = Heard::of(posted)?;
+        let posted = self.situation.legs(Leg::Initialize).last();
+        let heard = Heard::of(posted.or(self.situation.decided)?)?;
         (heard.answer.status == 200)
             .then_some(())
             .and(heard.stream)
@@ -349,7 +349,7 @@ impl<'a> Bench<'a> {
             .legs(Leg::Initialize)
             .last()
             .and_then(Heard::of)
-            .ok_or_else(|| missing(Missing::NoMessage))?;
+            .ok_or_else(|| missing(Missing::NotAsked))?;
         let status = refused.answer.status;
         let named = refused
             .error()

@@ -99,6 +99,7 @@ fn terms(profile: Profile, budget: usize) -> Terms {
         confirm: 0,
         profile,
         budget,
+        opening: inquiry::Opening::Initialize,
     }
 }
 
@@ -1085,6 +1086,35 @@ fn what_was_not_seen_is_told_apart_from_what_does_not_apply() {
 }
 
 #[test]
+fn a_server_that_is_asked_to_discover_first_is_held_to_the_same() {
+    let first = Terms {
+        opening: inquiry::Opening::Discover,
+        ..terms(Profile::Compliance, BUDGET)
+    };
+    let found = inquire(&first, modern);
+    assert_eq!(
+        legs(&found),
+        "discover tools_list prompts_list resources_list tools_list_again listen"
+    );
+    assert_eq!(broken(&found), BTreeSet::new());
+    assert_eq!(
+        statuses(&found)["modern-only.status"],
+        "not_observed:not_asked"
+    );
+    let fallen_back = inquire(&first, plain);
+    assert_eq!(
+        legs(&fallen_back),
+        "discover initialize initialized tools_list ping listen close"
+    );
+    assert_eq!(broken(&fallen_back), BTreeSet::new());
+    assert_eq!(
+        broken(&inquire(&first, gated)),
+        BTreeSet::from(["as.iss-param"]),
+        "2026-07-28 was asked for"
+    );
+}
+
+#[test]
 fn the_budget_holds_and_the_session_is_closed_last() {
     for budget in 0..12 {
         let exchanges = inquire(&terms(Profile::Compliance, budget), dual);
@@ -1140,7 +1170,7 @@ proptest::proptest! {
             reply: Says { raw: Some(body.clone().into_bytes()), ..Says::bare(status).with("content-type", &media) }.reply(),
             ..exchange_of(&Ask {
                 attempt: 0, leg, wait_ms: 0, half_time: false, version: String::new(),
-                request: Identity { contact: None }.discover(&Url::parse(HERE).unwrap()),
+                request: Identity { contact: None }.discover(&Url::parse(HERE).unwrap(), "2026-07-28"),
             })
         };
         let exchanges = [exchange(Leg::Initialize), exchange(Leg::ALL[leg])];
