@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use crate::inquiry::Opening;
+use crate::inquiry::{Opening, Profile};
 
 /// Which set of reading rules this build has. It grows with every change that can move a row.
 pub const RULES_VERSION: u32 = 1;
@@ -71,6 +71,10 @@ pub struct Parameters {
     pub protocol_version: String,
     /// What was asked first.
     pub opening: Opening,
+    /// How much was asked.
+    pub profile: Profile,
+    /// Requests that might be spent on one endpoint for the checks of the specification.
+    pub budget: usize,
     /// Who asked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub contact: Option<String>,

@@ -29,6 +29,10 @@ pub mod file {
     pub const SUMMARY_JSON: &str = "summary.json";
     /// One row a finding.
     pub const FINDINGS: &str = "findings.csv";
+    /// What the checks of the specification come to, a line a check.
+    pub const CHECKS: &str = "checks.csv";
+    /// The same, a line a server.
+    pub const SERVERS: &str = "servers.csv";
     /// Held while a run writes here.
     pub const LOCK: &str = ".lock";
 }

@@ -20,6 +20,7 @@ use super::situation::Situation;
 use super::status::{Missing, Outside, Status};
 use super::table::rules;
 use crate::exchange::{BodyEnd, Exchange, Fault, Leg, Reply};
+use crate::inquiry;
 use crate::target::Target;
 
 /// What became of a check, and what was seen.
@@ -31,6 +32,18 @@ pub struct Checked {
     pub status: Status,
     /// The particulars; empty where there are none.
     pub detail: String,
+}
+
+impl Checked {
+    /// Why it was not decided, where it was not, and what was seen.
+    #[must_use]
+    pub fn told(&self) -> String {
+        match (self.status.why(), self.detail.as_str()) {
+            (None, detail) => detail.to_owned(),
+            (Some(why), "") => why.to_owned(),
+            (Some(why), detail) => format!("{why}: {detail}"),
+        }
+    }
 }
 
 /// What became of a check, while its name is known.
@@ -55,6 +68,15 @@ pub fn evaluate(target: &Target, exchanges: &[Exchange]) -> Vec<Checked> {
             }
         })
         .collect()
+}
+
+/// Holds an endpoint against the catalogue by the attempt that speaks for it. Empty where nothing was exchanged.
+#[must_use]
+pub fn settled(target: &Target, asked_version: &str, exchanges: &[Exchange]) -> Vec<Checked> {
+    let speaks = inquiry::settled(target, asked_version, exchanges).map(|it| it.speaks);
+    speaks
+        .and_then(|speaks| inquiry::attempts(exchanges).get(speaks).copied())
+        .map_or_else(Vec::new, |attempt| evaluate(target, attempt))
 }
 
 /// How far the way in was found from a 401. `None` where there was none.

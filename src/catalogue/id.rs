@@ -56,7 +56,7 @@ names! {
         AuthScopeParam = "auth.scope-param",
         /// The challenge names no error where no token was sent.
         AuthNoErrorWithoutCreds = "auth.no-error-without-creds",
-        /// Neither the challenge nor the metadata ask for offline_access.
+        /// Neither the challenge nor the metadata ask for `offline_access`.
         AuthNoOfflineAccess = "auth.no-offline-access",
         /// What is gated is served over HTTPS.
         TlsHttps = "tls.https",

@@ -1,6 +1,7 @@
 //! The checks of the specification: what each demands, of which revisions, how it is seen, and whether a server
 //! holds to it. Pure. What is sent for them beyond the census is decided in `plan`; `inquiry` asks it.
 
+mod baseline;
 mod documents;
 mod evaluate;
 mod heard;
@@ -8,14 +9,17 @@ mod id;
 mod markdown;
 pub mod plan;
 mod rule;
+mod score;
 mod situation;
 mod status;
 mod table;
 
-pub use evaluate::{Checked, Discovery, discovered, evaluate};
+pub use baseline::{BadLine, Baseline, Compared};
+pub use evaluate::{Checked, Discovery, discovered, evaluate, settled};
 pub use id::CheckId;
 pub use markdown::markdown;
 pub use rule::{Level, Part, Revision, Rule};
+pub use score::{Line, Readiness, Score, Server, Tally};
 pub use status::{Missing, Outside, Status};
 pub use table::rules;
 

@@ -54,9 +54,9 @@ fn is_welcome(last: &Exchange) -> bool {
         Reply::Fault(Fault::Local(_)) => false,
         Reply::Fault(_) => !last.leg.is_for_checks() || last.leg.is_document(),
         Reply::Answer(answer) => {
-            !matches!(answer.status, 429 | 503)
-                && !(last.leg.is_for_checks()
-                    && matches!(answer.end, BodyEnd::Broken(Fault::Deadline(_))))
+            let is_late = matches!(answer.end, BodyEnd::Broken(Fault::Deadline(_)));
+            let is_enough = matches!(answer.status, 429 | 503);
+            !is_enough && (!is_late || !last.leg.is_for_checks())
         }
     }
 }
@@ -172,7 +172,7 @@ fn standing(situation: &Situation<'_>) -> Standing {
         .iter()
         .filter(|it| matches!(it.leg, Leg::Initialize | Leg::SseResume))
         .filter_map(Exchange::session)
-        .last()
+        .next_back()
         .filter(|id| id.bytes().all(|byte| (0x21..=0x7E).contains(&byte)));
     let version = situation
         .reading

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use anyhow::{Context, Result};
 use clap::Args;
 
+use crate::inquiry::Profile;
 use crate::manifest::Manifest;
 use crate::reckon;
 use crate::report::{self, Format};
@@ -13,6 +14,7 @@ use crate::row::{INPUT_PREFIX, Row, inert};
 use crate::store::{self, RunDir, file};
 use crate::tally::{RunFacts, Summary, TableName, Tally};
 
+use super::conformance::{self, Conformance};
 use super::{Exit, print, say};
 
 /// How the summary is shown on stdout.
@@ -39,6 +41,11 @@ impl Shape {
             None => self.whole(&summary),
         };
         print(&shown)
+    }
+
+    /// Whether a whole summary is shown as text.
+    pub(super) fn is_text(&self) -> bool {
+        self.format == Format::Text && self.table.is_none()
     }
 
     fn whole(&self, summary: &Summary) -> String {
@@ -90,12 +97,15 @@ pub(super) struct Report {
     run: PathBuf,
     #[command(flatten)]
     shape: Shape,
+    #[command(flatten)]
+    conformance: Conformance,
 }
 
 impl Report {
     pub(super) fn run(self) -> Result<Exit> {
-        self.shape.show(&RunDir::open(&self.run)?)?;
-        Ok(Exit::Done)
+        let dir = RunDir::open(&self.run)?;
+        self.shape.show(&dir)?;
+        self.conformance.write(&dir, self.shape.is_text())
     }
 }
 
@@ -121,6 +131,10 @@ pub(super) fn write_tables(dir: &RunDir) -> Result<Summary> {
                 cells.extend(columns.cells(reckoned.entry.list, &reckoned.entry.extra));
                 results.write_record(&cells)?;
                 write_findings(&mut findings, row)?;
+                if manifest.parameters.profile == Profile::Compliance {
+                    let checked = conformance::checked(&manifest, &reckoned);
+                    conformance::write_findings(&mut findings, row, &checked)?;
+                }
                 unread += u64::from(row.attempts == 0 && row.endpoint.is_some());
                 tally.add(row);
                 Ok(())

@@ -1,19 +1,24 @@
 //! A summary -> text, Markdown, CSV, JSON. Strings in, strings out: no clock, no terminal, no file.
 //! What is counted, and of what, is the tally's affair.
 
+pub mod checks;
 mod csv;
 mod grid;
 mod json;
+mod junit;
 mod markdown;
 mod readme;
+mod sarif;
 #[cfg(test)]
 mod tests;
 mod text;
 
 pub use csv::csv_long;
 pub use json::json;
+pub use junit::junit;
 pub use markdown::markdown;
 pub use readme::readme;
+pub use sarif::sarif;
 pub use text::text;
 
 use std::fmt::Write as _;

@@ -70,9 +70,7 @@ fn is_named(situation: &Situation<'_>, exchange: &Exchange) -> bool {
 /// How far the way in was found. `None` where there is no 401, or it was not looked for.
 pub(super) fn discovered(situation: &Situation<'_>) -> Option<Discovery> {
     let gate = situation.gate()?.answer()?;
-    if situation.legs(Leg::ResourceMetadata).next().is_none() {
-        return None;
-    }
+    situation.legs(Leg::ResourceMetadata).next()?;
     let resource = found(situation, Leg::ResourceMetadata);
     let by_name = resource
         .as_ref()

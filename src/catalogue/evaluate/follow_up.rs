@@ -16,7 +16,7 @@ use crate::mcp;
 /// The code for a method that is not there.
 const METHOD_NOT_FOUND: i64 = -32601;
 
-impl<'a> Bench<'a> {
+impl Bench<'_> {
     pub(super) fn about_follow_up(&self, rule: &Rule) -> Told {
         if rule.id == CheckId::Sse24EndpointFirst {
             return self.endpoint_first(rule).unwrap_or_else(|told| told);
