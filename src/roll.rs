@@ -141,17 +141,14 @@ impl Freezer {
             extra,
         } = listed;
         let mut findings = Vec::new();
-        let aim = match refused {
-            Some((why, said)) => Aim::Unprobeable {
-                why,
-                said: Some(said).filter(|it| !it.is_empty()),
-            },
-            None => {
-                if filled.is_some() {
-                    findings.push(Check::TemplateDefaultsUsed.into());
-                }
-                self.aim(filled.as_deref().unwrap_or(&url), transport, &mut findings)
+        let aim = if let Some((why, said)) = refused {
+            let said = Some(said).filter(|it| !it.is_empty());
+            Aim::Unprobeable { why, said }
+        } else {
+            if filled.is_some() {
+                findings.push(Check::TemplateDefaultsUsed.into());
             }
+            self.aim(filled.as_deref().unwrap_or(&url), transport, &mut findings)
         };
         Entry {
             list,
