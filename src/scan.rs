@@ -484,3 +484,63 @@ async fn unwinding<T>(future: impl Future<Output = T>) -> Result<T, ()> {
     })
     .await
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_panic_inside_a_probe_is_a_value() {
+        assert_eq!(unwinding(std::future::ready(7)).await, Ok(7));
+        let fails = async {
+            tokio::task::yield_now().await;
+            panic!("a defect of ours")
+        };
+        assert_eq!(unwinding::<()>(fails).await, Err(()));
+    }
+
+    #[test]
+    fn a_site_says_how_long_to_wait_in_seconds_or_as_a_date() {
+        let now: Timestamp = "2026-11-30T12:00:00Z".parse().unwrap();
+        for (value, seconds) in [
+            ("7", Some(7)),
+            ("Mon, 30 Nov 2026 12:00:09 GMT", Some(9)),
+            ("Mon, 30 Nov 2026 11:00:00 GMT", None),
+            ("soon", None),
+        ] {
+            let answer = Answer {
+                version: "HTTP/1.1".into(),
+                status: 429,
+                headers: vec![("retry-after".into(), value.into())],
+                body: crate::exchange::Body::default(),
+                end: crate::exchange::BodyEnd::Complete,
+            };
+            assert_eq!(
+                retry_after(&answer, now),
+                seconds.map(Duration::from_secs),
+                "{value}"
+            );
+        }
+    }
+
+    #[test]
+    fn the_same_seed_draws_the_same_sample_of_a_site() {
+        let targets = || -> Vec<Target> {
+            let urls = (0..40)
+                .map(|n| format!("https://s{n}.one.example/{n}"))
+                .chain(["https://two.example/".into()]);
+            urls.enumerate()
+                .map(|(n, url)| Target {
+                    endpoint: u32::try_from(n).unwrap(),
+                    url: url.parse().unwrap(),
+                    declared: None,
+                })
+                .collect()
+        };
+        let draw = |seed| sample(targets(), Some(3), &Suffixes::default(), seed);
+        let (kept, left_out) = draw(1);
+        assert_eq!((kept.len(), left_out.len()), (4, 37));
+        assert_eq!(draw(1), (kept.clone(), left_out));
+        assert!((2..20).any(|seed| draw(seed).0 != kept));
+    }
+}

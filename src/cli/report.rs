@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use anyhow::{Context, Result};
 use clap::Args;
+use jiff::Timestamp;
 
 use crate::manifest::Manifest;
 use crate::reckon;
@@ -182,10 +183,15 @@ fn facts(manifest: &Manifest) -> RunFacts {
         endpoints: Some(manifest.endpoints),
         requests: Some(manifest.requests),
         vantage: manifest.vantage.clone(),
-        started_at: Some(manifest.started_at.to_string()),
-        ended_at: manifest.ended_at.map(|it| it.to_string()),
+        started_at: Some(to_the_second(manifest.started_at)),
+        ended_at: manifest.ended_at.map(to_the_second),
         suffixes: manifest.suffixes.clone(),
     }
+}
+
+/// As people write a time.
+fn to_the_second(time: Timestamp) -> String {
+    time.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
 }
 
 /// The lists' own columns, each name once, in order of appearance.
