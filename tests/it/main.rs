@@ -7,5 +7,6 @@
 mod architecture;
 mod census;
 mod cli;
+mod html;
 mod readme;
 mod world;
