@@ -10,6 +10,7 @@ mod ladder;
 mod later;
 mod message;
 mod older;
+mod opening;
 #[cfg(test)]
 mod tests;
 
@@ -32,6 +33,7 @@ use later::{
     hear_discover, hear_redirect_target, note_connection, note_stream, note_transport, session,
 };
 use older::stream_reading;
+pub use opening::{Discovery, discovery};
 
 /// What one attempt at an endpoint tells.
 #[derive(Debug, Clone, PartialEq)]
@@ -69,6 +71,7 @@ pub struct Reading {
     /// Where the deciding exchange stands among the attempt's.
     pub decided_by: usize,
 }
+
 impl Reading {
     /// A reading that rests on no exchange.
     #[must_use]
@@ -101,6 +104,7 @@ impl Reading {
         }
     }
 }
+
 /// Reads the exchanges of one attempt at one endpoint, in the order they happened.
 #[must_use]
 pub fn classify(
@@ -110,15 +114,21 @@ pub fn classify(
 ) -> Reading {
     let chain: Vec<&Exchange> = legs(exchanges, Leg::Initialize).collect();
     let mut reading = match (stream_reading(asked_version, exchanges), chain.last()) {
-        (Some(reading), _) if reading.transport.is_some() || chain.is_empty() => reading,
+        (Some(mut reading), _) if reading.transport.is_some() || chain.is_empty() => {
+            note_hops(&mut reading, &chain);
+            reading
+        }
         (_, Some(_)) => chain_reading(asked_version, exchanges, &chain),
         (Some(reading), None) => reading,
-        (None, None) => return Reading::of(Detail::Unmeasured(Unmeasured::Interrupted)),
+        (None, None) => match opening::discover_reading(asked_version, exchanges) {
+            Some(reading) => reading,
+            None => return Reading::of(Detail::Unmeasured(Unmeasured::Interrupted)),
+        },
     };
     note_stream(&mut reading, exchanges);
     note_connection(&mut reading, exchanges);
-    note_transport(&mut reading, declared);
     hear_discover(&mut reading, exchanges);
+    note_transport(&mut reading, declared);
     hear_redirect_target(&mut reading, asked_version, exchanges);
     reading.session = session(exchanges);
     reading.verdict = verdict(
@@ -131,15 +141,34 @@ pub fn classify(
     );
     reading
 }
+
 fn legs(exchanges: &[Exchange], leg: Leg) -> impl Iterator<Item = &Exchange> {
     exchanges.iter().filter(move |exchange| exchange.leg == leg)
 }
+
 fn position(exchanges: &[Exchange], wanted: &Exchange) -> usize {
     exchanges
         .iter()
         .position(|exchange| std::ptr::eq(exchange, wanted))
         .unwrap_or_default()
 }
+
+/// The redirects that led to what was read.
+fn note_hops(reading: &mut Reading, chain: &[&Exchange]) {
+    reading.redirects = u32::try_from(chain.len().saturating_sub(1)).unwrap_or(u32::MAX);
+    for pair in chain.windows(2) {
+        let status = pair[0].answer().map_or(0, |answer| answer.status);
+        reading.note(Check::Redirected.of(status.to_string()));
+        if let (Ok(from), Ok(to)) = (
+            Url::parse(&pair[0].request.url),
+            Url::parse(&pair[1].request.url),
+        ) && from.origin() != to.origin()
+        {
+            reading.note(Check::RedirectedCrossOrigin);
+        }
+    }
+}
+
 /// The reading of the chain of `initialize` POSTs: one, or one for each redirect followed.
 fn chain_reading(asked_version: &str, exchanges: &[Exchange], chain: &[&Exchange]) -> Reading {
     let last = chain[chain.len() - 1];
@@ -155,18 +184,7 @@ fn chain_reading(asked_version: &str, exchanges: &[Exchange], chain: &[&Exchange
             reading.note(Check::SseResumed);
         }
     }
-    reading.redirects = u32::try_from(chain.len() - 1).unwrap_or(u32::MAX);
-    for pair in chain.windows(2) {
-        let status = pair[0].answer().map_or(0, |answer| answer.status);
-        reading.note(Check::Redirected.of(status.to_string()));
-        if let (Ok(from), Ok(to)) = (
-            Url::parse(&pair[0].request.url),
-            Url::parse(&pair[1].request.url),
-        ) && from.origin() != to.origin()
-        {
-            reading.note(Check::RedirectedCrossOrigin);
-        }
-    }
+    note_hops(&mut reading, chain);
     if chain.len() > 1 {
         match reading.detail {
             Detail::Unprobeable(Unprobeable::PrivateAddress) => {
@@ -178,6 +196,7 @@ fn chain_reading(asked_version: &str, exchanges: &[Exchange], chain: &[&Exchange
     }
     reading
 }
+
 /// Whether an answer holds a JSON-RPC response.
 #[must_use]
 pub fn has_envelope(answer: &Answer) -> bool {
@@ -190,6 +209,7 @@ pub fn has_envelope(answer: &Answer) -> bool {
         _ => false,
     }
 }
+
 /// The stream's closing before our answer, and what it can be resumed with.
 #[must_use]
 pub fn resumable(answer: &Answer) -> Option<Stream> {

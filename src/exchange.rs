@@ -385,6 +385,16 @@ impl Exchange {
         }
     }
 
+    /// The session that this request closes, where it is a DELETE of one.
+    #[must_use]
+    pub fn closes(&self) -> Option<&str> {
+        let headers = self.request.headers.iter();
+        headers
+            .filter(|_| self.leg == Leg::Close)
+            .find(|(name, _)| name.eq_ignore_ascii_case("mcp-session-id"))
+            .map(|(_, value)| value.as_str())
+    }
+
     /// The session the server gave us in this answer, where it gave one (2025-11-25 transports, "Session Management").
     #[must_use]
     pub fn session(&self) -> Option<&str> {

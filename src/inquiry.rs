@@ -5,9 +5,11 @@
 
 use url::Url;
 
-use crate::classify::{self, Reading, classify};
-use crate::exchange::{BodyEnd, Exchange, Fault, Leg, Reply, Request, Stage};
-use crate::mcp::{Identity, Resume};
+use crate::classify::{self, Discovery, Reading, classify};
+use crate::exchange::{Answer, BodyEnd, Exchange, Fault, Leg, Reply, Request, Stage};
+use crate::jsonrpc::{self, CodeGroup, INVALID_PARAMS, INVALID_REQUEST, METHOD_NOT_FOUND};
+use crate::mcp::{Identity, MODERN_VERSION, Resume};
+use crate::names::names;
 use crate::outcome::{Detail, Transport, Turn};
 use crate::redirect::{self, Step};
 use crate::settle::{Settled, is_doubtful, settle};
@@ -15,6 +17,16 @@ use crate::target::Target;
 
 /// The longest a server can make us wait before its stream is resumed, milliseconds.
 const LONGEST_RETRY_MS: u64 = 2000;
+
+names! {
+    /// What an endpoint is asked first.
+    pub enum Opening {
+        /// `initialize`, as a census asks it.
+        Initialize = "initialize",
+        /// `server/discover`, as clients of 2026-07-28 ask it; `initialize` where that leads nowhere.
+        Discover = "discover",
+    }
+}
 
 /// What holds for every inquiry of a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -25,6 +37,8 @@ pub struct Terms {
     pub version: String,
     /// How many times a doubtful reading is asked again.
     pub confirm: u8,
+    /// What is asked first.
+    pub opening: Opening,
 }
 
 /// A request to send.
@@ -103,6 +117,11 @@ fn opening(target: &Target, attempt: u8, terms: &Terms) -> Ask {
         version: terms.version.clone(),
     };
     match target.declared {
+        Some(Transport::StreamableHttp) | None if terms.opening == Opening::Discover => Ask {
+            leg: Leg::Discover,
+            request: terms.identity.discover(&target.url, MODERN_VERSION),
+            ..ask
+        },
         Some(Transport::HttpSse) => Ask {
             leg: Leg::SseStream,
             request: terms.identity.open_stream(&target.url, None),
@@ -137,7 +156,30 @@ fn next_leg(target: &Target, exchanges: &[Exchange], attempt: u8, terms: &Terms)
         .filter(|exchange| exchange.leg == Leg::SseStream)
         .collect();
 
+    let discovered: Vec<&Answer> = exchanges
+        .iter()
+        .filter(|exchange| exchange.leg == Leg::Discover)
+        .filter_map(Exchange::answer)
+        .collect();
+    // One retry with a version that the server offers (2026-07-28 versioning, "Version Negotiation").
+    if let [refused] = discovered.as_slice()
+        && last.leg == Leg::Discover
+        && let Discovery::Offers(version) = classify::discovery(refused)
+    {
+        let url = Url::parse(&last.request.url).ok()?;
+        return Some(ask(Leg::Discover, terms.identity.discover(&url, &version)));
+    }
+
     let Some(end) = chain.last() else {
+        if discovered
+            .last()
+            .is_some_and(|answer| initialize_instead(answer))
+        {
+            return Some(ask(
+                Leg::Initialize,
+                terms.identity.initialize(&target.url, &terms.version),
+            ));
+        }
         if streams.last().is_some_and(|stream| post_instead(stream)) {
             return Some(ask(
                 Leg::Initialize,
@@ -169,7 +211,6 @@ fn next_leg(target: &Target, exchanges: &[Exchange], attempt: u8, terms: &Terms)
             .any(|stream| stream.request.url == end.request.url);
         if matches!(answer.status, 400 | 404 | 405)
             && !asked_here
-            && !has(Leg::SseStream)
             && !classify::has_envelope(answer)
         {
             return Some(ask(Leg::SseStream, terms.identity.open_stream(&here, None)));
@@ -190,7 +231,10 @@ fn next_leg(target: &Target, exchanges: &[Exchange], attempt: u8, terms: &Terms)
         }
     }
     if !has(Leg::Discover) && may_be_modern(&classify(&terms.version, target.declared, exchanges)) {
-        return Some(ask(Leg::Discover, terms.identity.discover(&here)));
+        return Some(ask(
+            Leg::Discover,
+            terms.identity.discover(&here, MODERN_VERSION),
+        ));
     }
     close(exchanges, terms).map(|request| ask(Leg::Close, request))
 }
@@ -212,30 +256,41 @@ fn post_instead(stream: &Exchange) -> bool {
         && answer.media_type() == crate::body::EVENT_STREAM)
 }
 
+/// Whether a discovery that came first leaves `initialize` to be asked: it was answered, and neither with what
+/// was asked for, nor with a refusal that `initialize` would meet as well.
+fn initialize_instead(answer: &Answer) -> bool {
+    !matches!(answer.status, 401 | 402 | 403 | 429)
+        && classify::discovery(answer) != Discovery::Found
+}
+
 /// Whether a refusal of `initialize` is one that a server of 2026-07-28 may give (versioning, "Compatibility
 /// Matrix"): a JSON-RPC error by header validation, unknown method, missing `_meta` or version, or a bare 400.
 fn may_be_modern(reading: &Reading) -> bool {
     match reading.detail {
+        Detail::Code(METHOD_NOT_FOUND | INVALID_PARAMS | INVALID_REQUEST) | Detail::Status(400) => {
+            true
+        }
+        // Its own codes, and those that its drafts had.
         Detail::Code(code) => matches!(
-            code,
-            -32022..=-32020 | -32601 | -32602 | -32600 | -32004 | -32001 | -32000
+            jsonrpc::group(code),
+            CodeGroup::McpReservedDefined | CodeGroup::LegacyRange
         ),
-        Detail::Status(400) => true,
         _ => false,
     }
 }
 
-/// The DELETE of the session we were last given, unless it has been sent.
+/// The DELETE of a session we were given and have not sent one for. There can be several: some servers give a
+/// session to whatever they are asked without one, even where they refuse it.
 fn close(exchanges: &[Exchange], terms: &Terms) -> Option<Request> {
-    let given = exchanges
+    let asked = |session: &str| exchanges.iter().any(|it| it.closes() == Some(session));
+    let (given, session) = exchanges
         .iter()
-        .rfind(|exchange| exchange.leg != Leg::Close && exchange.session().is_some())?;
-    let session = given.session()?;
-    let sent = exchanges.iter().any(|exchange| exchange.leg == Leg::Close);
-    // The id goes back in a header: only what a header can carry.
-    if sent || !session.bytes().all(|byte| (0x21..=0x7E).contains(&byte)) {
-        return None;
-    }
+        .filter(|exchange| exchange.leg != Leg::Close)
+        .filter_map(|exchange| Some((exchange, exchange.session()?)))
+        .find(|(_, session)| {
+            // The id goes back in a header: only what a header can carry.
+            session.bytes().all(|byte| (0x21..=0x7E).contains(&byte)) && !asked(session)
+        })?;
     let url = Url::parse(&given.request.url).ok()?;
     let version = classify(&terms.version, None, exchanges).protocol_version;
     Some(terms.identity.close(&url, session, version.as_deref()))

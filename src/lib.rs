@@ -6,7 +6,7 @@
 //!
 //! A line of a list becomes a `Listing` (`list`), and frozen into the run's list an `Entry` with the endpoint
 //! it aims at, or why it aims at none (`roll`, `target`). Endpoints that share a site form a lane; lanes run
-//! side by side, longest first, and in a lane requests start a gap apart (`lanes`). What an endpoint is asked
+//! side by side, longest first, and in a lane requests start a gap apart (`lanes`, `road`). What an endpoint is asked
 //! is decided by `inquiry`, a pure function of everything exchanged with it so far; `probe` sends it and gives
 //! back an `Exchange`: what was sent, what came back, nothing concluded. One writer appends exchanges to
 //! `evidence.ndjson` (`scan`, `store`). That file is the run.
@@ -31,7 +31,7 @@
 //! Shell, all the IO there is:
 //! - [`probe`] connects to targets, with [`resolve`] for names and addresses, [`trust`] for certificates, and
 //!   [`fault`], which alone knows what other libraries call their errors
-//! - [`lanes`] paces, [`scan`] runs, [`store`] keeps, [`reckon`] reads back, [`progress`] shows
+//! - [`road`] paces, [`lanes`] drives, [`scan`] runs, [`store`] keeps, [`reckon`] reads back, [`progress`] shows
 //! - [`world`] serves the loopback servers of the demo and the gauntlet
 //! - [`cli`] says what was typed
 //!
@@ -77,6 +77,7 @@ pub mod reckon;
 pub mod redirect;
 pub mod report;
 pub mod resolve;
+pub mod road;
 pub mod roll;
 pub mod row;
 pub mod scan;

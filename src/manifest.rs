@@ -3,6 +3,8 @@
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
+use crate::inquiry::Opening;
+
 /// Which set of reading rules this build has. It grows with every change that can move a row.
 pub const RULES_VERSION: u32 = 1;
 
@@ -64,6 +66,8 @@ pub struct ListFile {
 pub struct Parameters {
     /// The protocol version that `initialize` asked for.
     pub protocol_version: String,
+    /// What was asked first.
+    pub opening: Opening,
     /// Who asked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub contact: Option<String>,
@@ -75,6 +79,8 @@ pub struct Parameters {
     pub gap_ms: u64,
     /// Requests a second; 0: no limit.
     pub rate: u32,
+    /// Requests a second to one address; 0: no limit.
+    pub per_address: u32,
     /// One exchange.
     pub timeout_ms: u64,
     /// Name, connection and handshake.

@@ -82,12 +82,12 @@ impl Identity {
         self.post(url, &body, &[])
     }
 
-    /// `server/discover` of 2026-07-28, with the headers and `_meta` that revision demands.
+    /// `server/discover` of 2026-07-28 and later, with the headers and `_meta` that revision demands.
     #[must_use]
-    pub fn discover(&self, url: &Url) -> Request {
+    pub fn discover(&self, url: &Url, version: &str) -> Request {
         const METHOD: &str = "server/discover";
         let meta = json!({
-            "io.modelcontextprotocol/protocolVersion": MODERN_VERSION,
+            "io.modelcontextprotocol/protocolVersion": version,
             "io.modelcontextprotocol/clientCapabilities": {},
             "io.modelcontextprotocol/clientInfo": self.client_info(),
         });
@@ -95,10 +95,7 @@ impl Identity {
         self.post(
             url,
             &body,
-            &[
-                ("MCP-Protocol-Version", MODERN_VERSION),
-                ("Mcp-Method", METHOD),
-            ],
+            &[("MCP-Protocol-Version", version), ("Mcp-Method", METHOD)],
         )
     }
 
@@ -320,12 +317,22 @@ fn server_info(result: &Value) -> (Option<&Value>, bool) {
     }
 }
 
-/// Whether a `DiscoverResult` or an error's `data` names a revision of the modern era.
+/// Whether a list of versions names a revision of the modern era.
 #[must_use]
 pub fn names_modern(versions: &[String]) -> bool {
-    versions
-        .iter()
-        .any(|version| is_date(version) && version.as_str() >= MODERN_VERSION)
+    versions.iter().any(|version| is_modern(version))
+}
+
+/// Whether it names such revisions and no other.
+#[must_use]
+pub fn names_only_modern(versions: &[String]) -> bool {
+    !versions.is_empty() && versions.iter().all(|version| is_modern(version))
+}
+
+/// Whether a version is a revision without `initialize`.
+#[must_use]
+pub fn is_modern(version: &str) -> bool {
+    is_date(version) && version >= MODERN_VERSION
 }
 
 /// The revisions that an `UnsupportedProtocolVersion` error lists in `data.supported`.
@@ -488,7 +495,7 @@ mod tests {
         };
         for request in [
             identity.initialize(&url("https://a.example/mcp"), ASKED_VERSION),
-            identity.discover(&url("https://a.example/mcp")),
+            identity.discover(&url("https://a.example/mcp"), MODERN_VERSION),
             identity.open_stream(&url("https://a.example/sse"), None),
             identity.close(&url("https://a.example/mcp"), "s", None),
         ] {

@@ -13,20 +13,30 @@ use anyhow::{Context as _, Result};
 use jiff::Timestamp;
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
+use url::Url;
 
-use crate::exchange::{Answer, Exchange, Leg};
-use crate::inquiry::{self, Next, Terms};
-use crate::lanes::{self, Done, Lane, Pace};
+use crate::exchange::{Answer, Exchange, Fault, Leg, LocalFault, Reply};
+use crate::inquiry::{self, Ask, Next, Terms};
+use crate::lanes::{self, Done};
 use crate::manifest::Manifest;
 use crate::outcome::{Unmeasured, Verdict};
 use crate::probe::Prober;
 use crate::progress::{self, Counts};
 use crate::reckon;
+use crate::road::{Lane, Pace, Road};
 use crate::store::{Record, RunDir, Skipped, file};
+use crate::tally::operator;
 use crate::target::{Secrets, Suffixes, Target};
 
 /// Records that may wait for the writer: enough to ride out a slow disk, few enough to bound memory.
 const QUEUE: usize = 256;
+
+/// How long the run waits when this machine has first run short of descriptors, ports or network; twice as long
+/// each further time.
+const SHORTAGE_WAIT: Duration = Duration::from_millis(250);
+
+/// When waiting has become as long as this, the shortage is taken for what it is.
+const LONGEST_SHORTAGE_WAIT: Duration = Duration::from_secs(16);
 
 /// Everything a run needs.
 #[derive(Debug)]
@@ -80,8 +90,15 @@ struct Office {
     counts: Arc<Counts>,
     records: mpsc::Sender<Record>,
     unfinished: AtomicBool,
+    /// Inquiries that a closed site has left.
+    rested: Mutex<Vec<Inquiry>>,
+    /// Whether those have been taken up again.
+    last_chance: AtomicBool,
     asked: Mutex<HashMap<String, u64>>,
+    road: Arc<Road>,
     suffixes: Suffixes,
+    /// The suffixes beside the public list.
+    added: Vec<String>,
 }
 
 /// Asks every endpoint that has not been asked to the end, and gives the finished manifest.
@@ -133,24 +150,24 @@ pub async fn run(run: Run, stop: Stop, show_progress: bool) -> Result<Manifest> 
         counts: Arc::clone(&counts),
         records,
         unfinished: AtomicBool::new(false),
+        rested: Mutex::default(),
+        last_chance: AtomicBool::new(false),
         asked: Mutex::default(),
+        road: Road::new(&pace),
         suffixes,
+        added: manifest.suffixes.clone(),
     });
-    let desk = Arc::clone(&office);
-    let driving = tokio::spawn(lanes::drive(
-        lanes,
-        pace,
-        stop.soft.clone(),
-        move |inquiry, lane| {
-            let office = Arc::clone(&desk);
-            async move { office.pursue(inquiry, &lane).await }
-        },
-    ));
-    let aborter = driving.abort_handle();
-    let stopped_hard = tokio::select! {
-        _ = driving => false,
-        () = stop.hard.cancelled() => { aborter.abort(); true }
-    };
+    let mut stopped_hard = drive(&office, lanes, pace, &stop).await;
+    // What was left alone because its site asked for a rest gets one more chance, now that time has passed.
+    let rested = office.give_another_chance();
+    if !stopped_hard && !rested.is_empty() {
+        let lanes = lanes::lanes(
+            rested,
+            |it: &Inquiry| office.suffixes.site(&it.target.url),
+            manifest.seed,
+        );
+        stopped_hard = drive(&office, lanes, pace, &stop).await;
+    }
 
     let _ = ended.send(());
     if let Some(showing) = showing {
@@ -176,6 +193,29 @@ pub async fn run(run: Run, stop: Stop, show_progress: bool) -> Result<Manifest> 
     manifest.ended_at = Some(Timestamp::now());
     write_manifest(&dir, &manifest)?;
     Ok(manifest)
+}
+
+/// Drives the lanes until all are done, or the run is stopped at once, which it says.
+async fn drive(office: &Arc<Office>, lanes: Vec<Vec<Inquiry>>, pace: Pace, stop: &Stop) -> bool {
+    let desk = Arc::clone(office);
+    let mut driving = tokio::spawn(lanes::drive(
+        lanes,
+        pace,
+        stop.soft.clone(),
+        move |inquiry| {
+            let office = Arc::clone(&desk);
+            async move { office.pursue(inquiry).await }
+        },
+    ));
+    tokio::select! {
+        _ = &mut driving => false,
+        () = stop.hard.cancelled() => {
+            driving.abort();
+            // Only when its tasks are gone has the last record been handed over.
+            let _ = driving.await;
+            true
+        }
+    }
 }
 
 /// Writes `manifest.json`.
@@ -238,13 +278,20 @@ fn drain(
 
 impl Office {
     /// Pursues an inquiry until it is complete, or wants to be taken up again later.
-    async fn pursue(&self, mut inquiry: Inquiry, lane: &Lane) -> Done<Inquiry> {
+    async fn pursue(&self, mut inquiry: Inquiry) -> Done<Inquiry> {
         let endpoint = inquiry.target.endpoint;
-        match unwinding(self.ask_all(&mut inquiry, lane)).await {
+        match unwinding(self.ask_all(&mut inquiry)).await {
             Ok(Pursuit::Complete) => {}
             Ok(Pursuit::Later) => return Done::Again(inquiry),
             Ok(Pursuit::Stopped) => {
                 self.unfinished.store(true, Ordering::Relaxed);
+                return Done::Finished;
+            }
+            Ok(Pursuit::SiteClosed) if !self.last_chance.load(Ordering::Relaxed) => {
+                self.rested
+                    .lock()
+                    .unwrap_or_else(PoisonError::into_inner)
+                    .push(inquiry);
                 return Done::Finished;
             }
             Ok(Pursuit::SiteClosed) => self.skip(endpoint, Unmeasured::SitePaused).await,
@@ -254,6 +301,22 @@ impl Office {
         self.counts
             .finish(verdict(&inquiry.target, &self.terms, &inquiry.so_far));
         Done::Finished
+    }
+
+    /// The inquiries that closed sites have left, with their sites opened again.
+    fn give_another_chance(&self) -> Vec<Inquiry> {
+        let rested =
+            std::mem::take(&mut *self.rested.lock().unwrap_or_else(PoisonError::into_inner));
+        self.last_chance.store(true, Ordering::Relaxed);
+        for inquiry in &rested {
+            self.lane(&inquiry.target.url).relax();
+        }
+        rested
+    }
+
+    fn lane(&self, url: &Url) -> Arc<Lane> {
+        let site = self.suffixes.site(url);
+        self.road.lane(&site, operator(&site, &self.added))
     }
 
     async fn skip(&self, endpoint: u32, why: Unmeasured) {
@@ -266,8 +329,9 @@ impl Office {
             .await;
     }
 
-    async fn ask_all(&self, inquiry: &mut Inquiry, lane: &Lane) -> Pursuit {
+    async fn ask_all(&self, inquiry: &mut Inquiry) -> Pursuit {
         let secrets = Secrets::of(&inquiry.target.url);
+        let home = self.lane(&inquiry.target.url);
         let mut first = true;
         loop {
             let ask = match inquiry::next(&inquiry.target, &inquiry.so_far, &self.terms) {
@@ -282,19 +346,16 @@ impl Office {
             if self.stop.soft.is_cancelled() && opens {
                 return Pursuit::Stopped;
             }
-            if lane.is_closed() && opens {
+            if home.is_closed() && opens {
                 return Pursuit::SiteClosed;
             }
             first = false;
             tokio::time::sleep(Duration::from_millis(ask.wait_ms)).await;
-            let place = lane.turn().await;
-            self.note_asked(&inquiry.target);
-            self.counts.start_request();
-            let exchanges = self.prober.send(inquiry.target.endpoint, &ask).await;
-            self.counts.end_request();
-            drop(place);
-            for exchange in exchanges {
-                heed(&exchange, lane).await;
+            // A redirect can lead to another site: it is asked in that site's lane.
+            let lane = Url::parse(&ask.request.url)
+                .map_or_else(|_| Arc::clone(&home), |url| self.lane(&url));
+            for exchange in self.ask(inquiry.target.endpoint, &ask, &lane).await {
+                heed(&exchange, &lane).await;
                 let mut shown = exchange.clone();
                 hide(&mut shown, &secrets);
                 let _ = self.records.send(Record::Exchange(Box::new(shown))).await;
@@ -303,15 +364,48 @@ impl Office {
         }
     }
 
-    fn note_asked(&self, target: &Target) {
-        let site = self.suffixes.site(&target.url);
+    /// Sends one request in its lane. Where this machine has run short of something, the whole run waits and the
+    /// request is sent again: what is ours is no verdict on anyone.
+    async fn ask(&self, endpoint: u32, ask: &Ask, lane: &Lane) -> Vec<Exchange> {
+        let mut wait = SHORTAGE_WAIT;
+        loop {
+            let way = self.prober.find(&ask.request.url).await;
+            // A name that leads nowhere costs its site no request, and needs no turn.
+            let place = match way.first() {
+                Some(address) => Some(self.road.turn(lane, Some(address)).await),
+                None => None,
+            };
+            self.note_asked(lane);
+            self.counts.start_request();
+            let follow = || self.road.follow(lane, way.first());
+            let exchanges = self.prober.send(endpoint, ask, &way, follow).await;
+            self.counts.end_request();
+            drop(place);
+            if wait > LONGEST_SHORTAGE_WAIT || !exchanges.iter().any(is_our_shortage) {
+                return exchanges;
+            }
+            self.road.hold(wait);
+            tokio::time::sleep(wait).await;
+            wait *= 2;
+        }
+    }
+
+    fn note_asked(&self, lane: &Lane) {
         *self
             .asked
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
-            .entry(site)
+            .entry(lane.site().to_owned())
             .or_default() += 1;
     }
+}
+
+/// Whether an exchange failed for want of something on this machine.
+fn is_our_shortage(exchange: &Exchange) -> bool {
+    matches!(
+        exchange.reply,
+        Reply::Fault(Fault::Local(LocalFault::Exhausted | LocalFault::NoNetwork))
+    )
 }
 
 /// Takes a site's word that it has enough for now.
@@ -341,7 +435,7 @@ fn hide(exchange: &mut Exchange, secrets: &Secrets) {
         return;
     }
     exchange.request.url = secrets.hide(&exchange.request.url);
-    if let crate::exchange::Reply::Answer(answer) = &mut exchange.reply {
+    if let Reply::Answer(answer) = &mut exchange.reply {
         for (_, value) in &mut answer.headers {
             *value = secrets.hide(value);
         }

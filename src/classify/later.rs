@@ -6,6 +6,7 @@ use crate::body::{self, Content};
 use crate::envelope::{self, Said};
 use crate::exchange::{Answer, Exchange, Leg};
 use crate::finding::Check;
+use crate::jsonrpc::UNSUPPORTED_PROTOCOL_VERSION;
 use crate::mcp::{self, DISCOVER_ID};
 use crate::outcome::{BodyKind, Detail, Era, Hint, Session, Transport};
 
@@ -37,12 +38,14 @@ pub(super) fn hear_discover(reading: &mut Reading, exchanges: &[Exchange]) {
                 if found.rc_shape {
                     reading.note(Check::DiscoverRcShape);
                 }
-                if matches!(reading.detail, Detail::Framing(_)) {
+                if reading.era == Era::Legacy {
                     reading.era = Era::Dual;
                 } else {
                     reading.era = Era::Modern;
-                    reading.note(Check::ModernOnlyServer);
-                    reading.hint = Some(Hint::EraModern);
+                    if !matches!(reading.detail, Detail::Framing(_)) {
+                        reading.note(Check::ModernOnlyServer);
+                        reading.hint = Some(Hint::EraModern);
+                    }
                     reading.protocol_version = found.versions.iter().max().cloned();
                     reading.server = found
                         .name
@@ -54,7 +57,7 @@ pub(super) fn hear_discover(reading: &mut Reading, exchanges: &[Exchange]) {
             }
         },
         Said::Error {
-            code: -32022,
+            code: UNSUPPORTED_PROTOCOL_VERSION,
             data: Some(data),
             ..
         } if mcp::names_modern(&mcp::supported(data)) => {
@@ -112,16 +115,24 @@ pub(super) fn hear_redirect_target(
 }
 
 pub(super) fn session(exchanges: &[Exchange]) -> Option<Session> {
-    let given = exchanges
+    // In the order of the enum, the worst of several: closed, refused, left.
+    exchanges
         .iter()
-        .any(|exchange| exchange.leg != Leg::Close && exchange.session().is_some());
-    let closed = legs(exchanges, Leg::Close).last();
-    match closed.map(|exchange| exchange.answer().map(|answer| answer.status)) {
-        None => given.then_some(Session::Left),
+        .filter(|exchange| exchange.leg != Leg::Close)
+        .filter_map(Exchange::session)
+        .map(|id| ending(exchanges, id))
+        .max()
+}
+
+fn ending(exchanges: &[Exchange], session: &str) -> Session {
+    let close = exchanges
+        .iter()
+        .rfind(|exchange| exchange.closes() == Some(session));
+    match close.and_then(Exchange::answer).map(|answer| answer.status) {
         // 404: it is gone already.
-        Some(Some(200..=299 | 404 | 410)) => Some(Session::Closed),
-        Some(Some(_)) => Some(Session::Refused),
-        Some(None) => Some(Session::Left),
+        Some(200..=299 | 404 | 410) => Session::Closed,
+        Some(_) => Session::Refused,
+        None => Session::Left,
     }
 }
 
@@ -152,7 +163,11 @@ pub(super) fn note_connection(reading: &mut Reading, exchanges: &[Exchange]) {
 pub(super) fn note_transport(reading: &mut Reading, declared: Option<Transport>) {
     if let (Some(declared), Some(seen)) = (declared, reading.transport)
         && declared != seen
-        && matches!(reading.detail, Detail::Framing(_))
+        && (matches!(reading.detail, Detail::Framing(_))
+            || reading
+                .findings
+                .iter()
+                .any(|it| it.check == Check::DiscoverOk))
     {
         reading.note(Check::TransportMismatch.of(format!("declared_{declared}")));
     }

@@ -6,6 +6,9 @@ use crate::envelope::{Id, Said};
 use crate::exchange::Answer;
 use crate::finding::Check;
 use crate::hint;
+use crate::jsonrpc::{
+    self, CodeGroup, DRAFT_UNSUPPORTED_PROTOCOL_VERSION, INTERNAL_ERROR, METHOD_NOT_FOUND,
+};
 use crate::mcp;
 use crate::outcome::{Detail, Era, Framing, Hint, Transport, Violation};
 
@@ -81,15 +84,15 @@ pub(super) fn refused(
         return;
     };
     let supported = data.map(mcp::supported).unwrap_or_default();
-    let modern = matches!(code, -32022..=-32020)
-        || (code == -32004 && !supported.is_empty())
-        || mcp::names_modern(&supported);
+    let modern = jsonrpc::group(code) == CodeGroup::McpReservedDefined
+        || (code == DRAFT_UNSUPPORTED_PROTOCOL_VERSION && !supported.is_empty())
+        || mcp::names_only_modern(&supported);
     reading.hint = match code {
         _ if modern => Some(Hint::EraModern),
         401 | 403 => Some(Hint::AuthLike),
         402 => Some(Hint::PaymentLike),
-        -32601 if status == 404 => Some(Hint::EraModern),
-        -32601 => None,
+        METHOD_NOT_FOUND if status == 404 => Some(Hint::EraModern),
+        METHOD_NOT_FOUND => None,
         _ => match hint::family(text) {
             Some(
                 found @ (Hint::AuthLike
@@ -98,7 +101,7 @@ pub(super) fn refused(
                 | Hint::Session
                 | Hint::EraModern),
             ) => Some(found),
-            _ if code == -32603 || status >= 500 => Some(Hint::Transient),
+            _ if code == INTERNAL_ERROR || status >= 500 => Some(Hint::Transient),
             other => other,
         },
     };
@@ -113,7 +116,7 @@ pub(super) fn refused(
     if modern {
         reading.note(Check::ModernOnlyServer);
     }
-    if code == -32601 {
+    if code == METHOD_NOT_FOUND {
         reading.note(Check::InitializeNotImplemented);
     }
     match reading.hint {
@@ -206,7 +209,7 @@ pub(super) fn note_version(reading: &mut Reading, asked: &str, answered: &str) {
         reading.note(Check::ModernVersionInLegacyHandshake);
     } else if !mcp::VERSIONS.contains(&answered) {
         reading.note(Check::UnknownVersion.of(answered));
-    } else if answered < asked {
+    } else if answered < asked && asked < mcp::MODERN_VERSION {
         reading.note(Check::NegotiatedDown.of(answered));
     } else if answered > asked {
         reading.note(Check::CounterOfferNewer);

@@ -350,6 +350,35 @@ fn a_discovery_makes_a_refusal_work_and_tells_the_era() {
 }
 
 #[test]
+fn a_discovery_alone_is_a_success_of_the_modern_era() {
+    let result = r#"{"resultType":"complete","supportedVersions":["2026-07-28"],"capabilities":{},"ttlMs":0,"cacheScope":"public"}"#;
+    let body = format!(r#"{{"jsonrpc":"2.0","id":{DISCOVER_ID},"result":{result}}}"#);
+    let reading = ask(&[exchange(
+        Leg::Discover,
+        200,
+        &[JSON],
+        body.as_bytes(),
+        BodyEnd::Complete,
+    )]);
+    assert_eq!(
+        (reading.detail, reading.verdict, reading.era),
+        (
+            Detail::Framing(Framing::Json),
+            Verdict::Working,
+            Era::Modern
+        )
+    );
+    let gated = ask(&[exchange(
+        Leg::Discover,
+        401,
+        &[("www-authenticate", "Bearer")],
+        b"",
+        BodyEnd::Complete,
+    )]);
+    assert_eq!((gated.verdict, gated.era), (Verdict::Gated, Era::Unknown));
+}
+
+#[test]
 fn a_405_to_a_post_is_right_on_an_endpoint_of_the_older_transport() {
     let stream = format!("event: endpoint\ndata: /messages?s=1\n\ndata: {}\n\n", ok());
     let posted = exchange(Leg::Initialize, 405, &[], b"", BodyEnd::Complete);

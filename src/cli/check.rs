@@ -3,6 +3,7 @@
 use anyhow::{Context, Result};
 use clap::Args;
 
+use crate::inquiry::{Opening, Terms};
 use crate::outcome::{Detail, Unmeasured, Verdict};
 use crate::probe::Prober;
 use crate::roll::{Aim, Freezer, Listed};
@@ -48,6 +49,14 @@ impl Check {
         })
     }
 
+    /// A check speaks like the clients of today; `--opening initialize` asks what a census asks.
+    fn terms(&self) -> Terms {
+        Terms {
+            opening: self.asking.opening.unwrap_or(Opening::Discover),
+            ..self.asking.terms()
+        }
+    }
+
     async fn check(&self, prober: &Prober, url: &str) -> Result<Row> {
         let transport = match &self.transport {
             Some(name) => Some(
@@ -70,7 +79,7 @@ impl Check {
                 };
                 (
                     Some(Suffixes::default().site(address)),
-                    prober.probe(&target, &self.asking.terms()).await,
+                    prober.probe(&target, &self.terms()).await,
                 )
             }
             Aim::Unprobeable { .. } | Aim::LeftOut { .. } => (None, Vec::new()),

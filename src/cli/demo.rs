@@ -20,7 +20,7 @@ use super::{Exit, say};
 /// Scan an embedded loopback world of 1,100 servers; needs no network.
 #[derive(Debug, Args)]
 pub(super) struct Demo {
-    /// The run directory [default: reports/<UTC start>-demo]
+    /// The run directory [default: reports/START-demo, START in UTC]
     #[arg(long, env = "MCP_CENSUS_OUT", value_name = "DIR")]
     out: Option<PathBuf>,
     /// Also write the tables without what differs from run to run, to keep as a sample
@@ -68,6 +68,7 @@ fn run(dir: RunDir, world: &World, started_at: Timestamp) -> Result<Run> {
     let asking = Asking {
         gap: Span(Duration::from_millis(20)),
         rate: 0,
+        per_address: 0,
         timeout: Span(Duration::from_secs(3)),
         connect_timeout: Span(Duration::from_millis(2500)),
         contact: Some("https://demo.test/about".to_owned()),

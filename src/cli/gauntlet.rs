@@ -264,6 +264,7 @@ pub(super) fn replay(cases: Vec<Case>) -> Result<Judged> {
         let asking = Asking {
             gap: Span(Duration::ZERO),
             rate: 0,
+            per_address: 0,
             width: expected.len().max(1),
             timeout: Span(TIMEOUT),
             confirm: 0,

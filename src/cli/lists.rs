@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{self, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use sha2::{Digest, Sha256};
 
 use crate::list::{Contents, Format, Item, Source, Status};
@@ -55,6 +55,7 @@ fn freeze_one(
     };
     let mut rows = 0;
     let mut bad = 0;
+    let mut addresses = 0u64;
     let mut failed = None;
     let source = Source {
         name: &name,
@@ -70,6 +71,7 @@ fn freeze_one(
             rows += 1;
             let listed = match item {
                 Item::Listing(listing) => {
+                    addresses += u64::from(listing.url.contains("://"));
                     let refused = (listing.status == Some(Status::Deleted))
                         .then(|| (Unprobeable::Deleted, String::new()));
                     Listed {
@@ -108,6 +110,11 @@ fn freeze_one(
         extra_columns,
         ..
     } = contents?;
+    // Any text is a list of lines. One without a single address is something else.
+    ensure!(
+        format != Format::Text || source.format.is_some() || rows == 0 || addresses > 0,
+        "{name} has no address in any of its {rows} lines; a table needs a column `url`, a text one https:// address a line"
+    );
     if bad > COMPLAINTS {
         complain(&format!(
             "{name}: {} more rows cannot be read",

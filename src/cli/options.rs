@@ -12,11 +12,11 @@ use anyhow::{Context, Result};
 use clap::Args;
 use ipnet::IpNet;
 
-use crate::inquiry::Terms;
-use crate::lanes::Pace;
+use crate::inquiry::{Opening, Terms};
 use crate::manifest::Parameters;
 use crate::mcp::{self, Identity};
 use crate::probe::{Limits, Reach};
+use crate::road::Pace;
 use crate::target::AddressPolicy;
 
 /// How to ask, and how hard.
@@ -34,6 +34,9 @@ pub(super) struct Asking {
     /// Endpoints of one site in flight
     #[arg(long, env = "MCP_CENSUS_DEPTH", value_name = "N", default_value_t = Self::default().depth)]
     pub(super) depth: usize,
+    /// Requests a second to one address, whatever names it has; 0 for no limit
+    #[arg(long, env = "MCP_CENSUS_PER_ADDRESS", value_name = "N", default_value_t = Self::default().per_address)]
+    pub(super) per_address: u32,
     /// Longest time for one exchange, first packet to last byte
     #[arg(long, env = "MCP_CENSUS_TIMEOUT", value_name = "DUR", default_value_t = Self::default().timeout)]
     pub(super) timeout: Span,
@@ -60,8 +63,11 @@ pub(super) struct Asking {
         value_delimiter = ','
     )]
     pub(super) allow_net: Vec<IpNet>,
+    /// What is asked first: initialize, or discover, as clients of 2026-07-28 do [default: initialize; check: discover]
+    #[arg(long, env = "MCP_CENSUS_OPENING", value_name = "NAME", value_parser = opening)]
+    pub(super) opening: Option<Opening>,
     /// Protocol version that `initialize` asks for
-    #[arg(long, env = "MCP_CENSUS_PROTOCOL_VERSION", value_name = "DATE", default_value = mcp::ASKED_VERSION)]
+    #[arg(long, env = "MCP_CENSUS_PROTOCOL_VERSION", value_name = "DATE", value_parser = version, default_value = mcp::ASKED_VERSION)]
     pub(super) protocol_version: String,
 }
 
@@ -73,6 +79,7 @@ impl Default for Asking {
             rate: pace.rate.map_or(0, NonZeroU32::get),
             gap: Span(pace.gap),
             depth: pace.depth,
+            per_address: pace.per_address.map_or(0, NonZeroU32::get),
             timeout: Span(limits.total),
             connect_timeout: Span(limits.connect),
             confirm: 1,
@@ -80,6 +87,7 @@ impl Default for Asking {
             dns_server: None,
             ca_cert: Vec::new(),
             allow_net: Vec::new(),
+            opening: None,
             protocol_version: mcp::ASKED_VERSION.to_owned(),
         }
     }
@@ -107,6 +115,7 @@ impl Asking {
             identity: self.identity(),
             version: self.protocol_version.clone(),
             confirm: self.confirm,
+            opening: self.opening.unwrap_or(Opening::Initialize),
         }
     }
 
@@ -118,6 +127,7 @@ impl Asking {
             depth: self.depth.max(1),
             gap: self.gap.0,
             rate: NonZeroU32::new(self.rate),
+            per_address: NonZeroU32::new(self.per_address),
         }
     }
 
@@ -131,6 +141,7 @@ impl Asking {
             depth: self.depth,
             gap_ms: ms(self.gap.0),
             rate: self.rate,
+            per_address: self.per_address,
             timeout_ms: ms(self.timeout.0),
             connect_timeout_ms: ms(self.connect_timeout.0),
             confirm: self.confirm,
@@ -141,6 +152,7 @@ impl Asking {
                 .map(|it| it.display().to_string())
                 .collect(),
             allow_net: self.allow_net.iter().map(ToString::to_string).collect(),
+            opening: self.opening.unwrap_or(Opening::Initialize),
         }
     }
 
@@ -156,16 +168,19 @@ impl Asking {
             depth,
             gap_ms,
             rate,
+            per_address,
             timeout_ms,
             connect_timeout_ms,
             confirm,
             dns_server,
             ca_cert,
             allow_net,
+            opening,
         } = parameters.clone();
         Ok(Self {
             width,
             rate,
+            per_address,
             gap: Span(Duration::from_millis(gap_ms)),
             depth,
             timeout: Span(Duration::from_millis(timeout_ms)),
@@ -182,6 +197,7 @@ impl Asking {
                 .map(|it| it.parse())
                 .collect::<Result<_, _>>()
                 .context("the manifest's allow_net is no range")?,
+            opening: Some(opening),
             protocol_version,
         })
     }
@@ -236,6 +252,22 @@ impl FromStr for Span {
         Duration::try_from(signed)
             .map(Self)
             .map_err(|_| "it cannot be negative".to_owned())
+    }
+}
+
+fn opening(name: &str) -> Result<Opening, String> {
+    Opening::named(name).ok_or_else(|| "use initialize or discover".to_owned())
+}
+
+/// A revision's name. A version that could be none would measure how servers treat nonsense.
+fn version(text: &str) -> Result<String, String> {
+    if mcp::is_date(text) {
+        Ok(text.to_owned())
+    } else {
+        Err(format!(
+            "write it as a date, such as {}",
+            mcp::ASKED_VERSION
+        ))
     }
 }
 

@@ -32,7 +32,7 @@ pub(super) struct Scan {
     /// What the lists are written in, instead of what their content says
     #[arg(long, env = "MCP_CENSUS_LIST_FORMAT", value_name = "NAME", value_parser = list_format)]
     list_format: Option<Format>,
-    /// The run directory [default: reports/<UTC start>-<list>]
+    /// The run directory [default: reports/START-LIST, START in UTC]
     #[arg(long, env = "MCP_CENSUS_OUT", value_name = "DIR")]
     out: Option<PathBuf>,
     /// Continue the run in --out, with the parameters it was started with

@@ -1,6 +1,6 @@
 use super::*;
 use crate::exchange::{Answer, Body, Connection, Stage, Timing};
-use crate::mcp::{ASKED_VERSION, INITIALIZE_ID};
+use crate::mcp::{ASKED_VERSION, DISCOVER_ID, INITIALIZE_ID};
 
 fn target(declared: Option<Transport>) -> Target {
     Target {
@@ -15,6 +15,7 @@ fn terms(confirm: u8) -> Terms {
         identity: Identity { contact: None },
         version: ASKED_VERSION.into(),
         confirm,
+        opening: Opening::Initialize,
     }
 }
 
@@ -34,13 +35,21 @@ fn says(status: u16, headers: &'static [(&'static str, &'static str)], body: &st
 fn asked(
     declared: Option<Transport>,
     confirm: u8,
+    answer: impl FnMut(&Ask) -> Said,
+) -> Vec<String> {
+    asked_under(declared, &terms(confirm), answer)
+}
+
+fn asked_under(
+    declared: Option<Transport>,
+    terms: &Terms,
     mut answer: impl FnMut(&Ask) -> Said,
 ) -> Vec<String> {
-    let (target, terms) = (target(declared), terms(confirm));
+    let target = target(declared);
     let mut exchanges: Vec<Exchange> = Vec::new();
     let mut log = Vec::new();
     for _ in 0..40 {
-        let (ask, later) = match next(&target, &exchanges, &terms) {
+        let (ask, later) = match next(&target, &exchanges, terms) {
             Next::Ask(ask) => (ask, ""),
             Next::Later(ask) => (ask, " later"),
             Next::Done => return log,
@@ -279,4 +288,68 @@ fn an_accusation_is_asked_again_later_and_an_acquittal_is_not() {
         asked(None, 2, recovers),
         ["POST /mcp initialize", "POST /mcp initialize later"]
     );
+}
+
+fn discovered() -> String {
+    let result = r#"{"resultType":"complete","supportedVersions":["2026-07-28"],"capabilities":{},"ttlMs":0,"cacheScope":"public"}"#;
+    format!(r#"{{"jsonrpc":"2.0","id":{DISCOVER_ID},"result":{result}}}"#)
+}
+
+#[test]
+fn an_opening_discovery_ends_with_what_it_finds_and_goes_on_where_it_finds_nothing() {
+    let terms = Terms {
+        opening: Opening::Discover,
+        ..terms(0)
+    };
+    assert_eq!(
+        asked_under(None, &terms, |_| says(200, JSON, &discovered())),
+        ["POST /mcp discover"]
+    );
+    let legacy = |ask: &Ask| match ask.leg {
+        Leg::Discover => says(400, JSON, &error(-32000)),
+        _ => says(200, JSON, &ok()),
+    };
+    assert_eq!(
+        asked_under(None, &terms, legacy),
+        ["POST /mcp discover", "POST /mcp initialize"]
+    );
+    assert_eq!(
+        asked_under(None, &terms, |_| says(401, &[], "")),
+        ["POST /mcp discover"]
+    );
+}
+
+#[test]
+fn a_version_that_is_offered_is_asked_for_once() {
+    let terms = Terms {
+        opening: Opening::Discover,
+        ..terms(0)
+    };
+    let offer = format!(
+        r#"{{"jsonrpc":"2.0","id":{DISCOVER_ID},"error":{{"code":-32022,"message":"no","data":{{"supported":["2027-01-01"],"requested":"x"}}}}}}"#
+    );
+    let mut versions = Vec::new();
+    let log = asked_under(None, &terms, |ask| {
+        versions.extend(
+            ask.request
+                .headers
+                .iter()
+                .filter(|(name, _)| name == "MCP-Protocol-Version")
+                .map(|(_, value)| value.clone()),
+        );
+        if ask.leg == Leg::Discover {
+            says(400, JSON, &offer)
+        } else {
+            says(200, JSON, &ok())
+        }
+    });
+    assert_eq!(
+        log,
+        [
+            "POST /mcp discover",
+            "POST /mcp discover",
+            "POST /mcp initialize"
+        ]
+    );
+    assert_eq!(versions, [MODERN_VERSION, "2027-01-01"]);
 }

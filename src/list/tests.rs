@@ -482,7 +482,7 @@ fn entries_that_are_mostly_empty_are_another_shape() {
     refuses(
         br#"{"pageInfo":{},"servers":[{"id":"x","name":"acme","attributes":[]},{"name":"b","url":"https://b.test/"},{}]}"#,
         None,
-        "a-list, entry 1: 2 of 3 entries give no server; found an object with attributes, id, name; expected servers with \"name\" and \"remotes\", or objects with a \"url\"",
+        "a-list, entry 1: 2 of 3 entries give no server; found an object with id, name, attributes; expected servers with \"name\" and \"remotes\", or objects with a \"url\"",
     );
 }
 

@@ -52,9 +52,9 @@ const BANNED: [&str; 11] = [
 ];
 
 /// Modules of the shell: nothing pure may depend on them.
-const SHELL: [&str; 12] = [
-    "cli", "probe", "fault", "resolve", "lanes", "scan", "store", "reckon", "registry", "world",
-    "progress", "trust",
+const SHELL: [&str; 13] = [
+    "cli", "probe", "fault", "resolve", "lanes", "road", "scan", "store", "reckon", "registry",
+    "world", "progress", "trust",
 ];
 
 fn files(path: &Path, found: &mut Vec<std::path::PathBuf>) {

@@ -46,7 +46,7 @@ impl Ground {
     }
 
     /// `mcp-census scan` of the world's list. Its names are one site, so the lane is made wide.
-    fn scan(&self, out: &str, further: &[&str]) -> Command {
+    fn scan(&self, out: &str, gap: &str, further: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_mcp-census"));
         command
             .arg("scan")
@@ -65,15 +65,15 @@ impl Ground {
         command
             .args([
                 "--gap",
-                "0",
+                gap,
                 "--depth",
                 "64",
+                "--per-address",
+                "0",
                 "--rate",
                 "0",
                 "--timeout",
                 "2s",
-                "--confirm",
-                "0",
             ])
             .args(further);
         command.stdout(Stdio::null()).stderr(Stdio::null());
@@ -126,14 +126,14 @@ fn kill(child: &mut Child) {
 fn a_killed_scan_goes_on_where_it_was_and_asks_nothing_twice() {
     let ground = Ground::new();
     let out = ground.path("run");
-    let mut child = ground.scan("run", &[]).spawn().unwrap();
+    let mut child = ground.scan("run", "0", &[]).spawn().unwrap();
     for size in [40_000, 400_000] {
         assert!(
             grown(&out.join("evidence.ndjson"), size),
             "the scan writes its evidence as it goes"
         );
         kill(&mut child);
-        child = ground.scan("run", &["--resume"]).spawn().unwrap();
+        child = ground.scan("run", "0", &["--resume"]).spawn().unwrap();
     }
     assert!(child.wait().unwrap().success());
 
@@ -167,7 +167,7 @@ fn a_report_is_byte_for_byte_what_the_scan_wrote() {
     let ground = Ground::new();
     assert!(
         ground
-            .scan("run", &["--limit", "200"])
+            .scan("run", "0", &["--limit", "200"])
             .status()
             .unwrap()
             .success()
@@ -211,7 +211,7 @@ fn a_report_is_byte_for_byte_what_the_scan_wrote() {
 fn an_interrupted_scan_drains_and_leaves_a_whole_run() {
     let ground = Ground::new();
     let out = ground.path("run");
-    let mut child = ground.scan("run", &["--gap", "5ms"]).spawn().unwrap();
+    let mut child = ground.scan("run", "5ms", &[]).spawn().unwrap();
     assert!(grown(&out.join("evidence.ndjson"), 40_000));
     let interrupted = Command::new("kill")
         .args(["-INT", &child.id().to_string()])
@@ -232,17 +232,14 @@ fn an_interrupted_scan_drains_and_leaves_a_whole_run() {
 fn the_servers_see_a_gap_between_any_two_requests_of_a_site_and_every_session_closed() {
     let ground = Ground::new();
     let gap = Duration::from_millis(20);
-    let further = [
-        "--limit",
-        "60",
-        "--gap",
-        "20ms",
-        "--depth",
-        "8",
-        "--confirm",
-        "1",
-    ];
-    assert!(ground.scan("run", &further).status().unwrap().success());
+    let further = ["--limit", "60", "--confirm", "1"];
+    assert!(
+        ground
+            .scan("run", "20ms", &further)
+            .status()
+            .unwrap()
+            .success()
+    );
     let mut arrivals: Vec<Instant> = ground.world.requests().iter().map(|it| it.at).collect();
     arrivals.sort();
     assert!(arrivals.len() >= 60);

@@ -7,6 +7,7 @@
 mod architecture;
 mod census;
 mod cli;
+mod fuzz;
 mod html;
 mod readme;
 mod world;
