@@ -27,6 +27,8 @@ pub mod file {
     pub const SUMMARY_MD: &str = "summary.md";
     /// The tables, for programs.
     pub const SUMMARY_JSON: &str = "summary.json";
+    /// The tables, the figures and every row, for a browser.
+    pub const REPORT_HTML: &str = "report.html";
     /// One row a finding.
     pub const FINDINGS: &str = "findings.csv";
     /// Held while a run writes here.
@@ -183,6 +185,15 @@ impl RunDir {
         let text = fs::read(&path).with_context(|| format!("cannot read {}", path.display()))?;
         serde_json::from_slice(&text)
             .with_context(|| format!("cannot understand {}", path.display()))
+    }
+
+    /// Reads a text.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    pub fn read_text(&self, name: &str) -> Result<String> {
+        let path = self.file(name);
+        fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))
     }
 
     /// Reads the frozen list, a row at a time.

@@ -9,7 +9,7 @@ use jiff::Timestamp;
 
 use crate::manifest::Manifest;
 use crate::reckon;
-use crate::report::{self, Format};
+use crate::report::{self, Format, Page};
 use crate::row::{INPUT_PREFIX, Row, inert};
 use crate::store::{self, RunDir, file};
 use crate::tally::{RunFacts, Summary, TableName, Tally};
@@ -19,7 +19,7 @@ use super::{Exit, print, say};
 /// How the summary is shown on stdout.
 #[derive(Debug, Clone, Args)]
 pub(super) struct Shape {
-    /// What to write to stdout: text, csv, md or json
+    /// What to write to stdout: text, csv, md, json or html
     #[arg(long, env = "MCP_CENSUS_FORMAT", value_name = "NAME", value_parser = format_named, default_value = Format::Text.name())]
     format: Format,
     /// Write one table only, by its name in summary.csv
@@ -37,18 +37,19 @@ impl Shape {
         let shown = match self.table {
             Some(table) => report::one_table(&summary, table, self.format)
                 .with_context(|| format!("this run has no table {table}"))?,
-            None => self.whole(&summary),
+            None => self.whole(dir, &summary)?,
         };
         print(&shown)
     }
 
-    fn whole(&self, summary: &Summary) -> String {
-        match self.format {
+    fn whole(&self, dir: &RunDir, summary: &Summary) -> Result<String> {
+        Ok(match self.format {
             Format::Text => report::text(summary, width(), is_coloured()),
             Format::Csv => report::csv_long(summary),
             Format::Markdown => report::markdown(summary),
             Format::Json => report::json(summary),
-        }
+            Format::Html => dir.read_text(file::REPORT_HTML)?,
+        })
     }
 }
 
@@ -109,6 +110,7 @@ pub(super) fn write_tables(dir: &RunDir) -> Result<Summary> {
     let columns = InputColumns::of(&manifest);
     let facts = facts(&manifest);
     let mut tally = Tally::default();
+    let mut page = Page::default();
     let mut unread = 0u64;
     dir.replace(file::RESULTS, |results| {
         dir.replace(file::FINDINGS, |findings| {
@@ -124,6 +126,7 @@ pub(super) fn write_tables(dir: &RunDir) -> Result<Summary> {
                 write_findings(&mut findings, row)?;
                 unread += u64::from(row.attempts == 0 && row.endpoint.is_some());
                 tally.add(row);
+                page.add(row, &reckoned.exchanges);
                 Ok(())
             })?;
             results.flush()?;
@@ -132,6 +135,9 @@ pub(super) fn write_tables(dir: &RunDir) -> Result<Summary> {
     })?;
     let summary = tally.summary(&facts);
     write_summary(dir.path(), &summary)?;
+    dir.replace(file::REPORT_HTML, |to| {
+        Ok(to.write_all(page.finish(&summary).as_bytes())?)
+    })?;
     if !manifest.complete {
         say(&format!(
             "{} is not complete: {unread} rows were not asked",
@@ -189,9 +195,9 @@ fn facts(manifest: &Manifest) -> RunFacts {
     }
 }
 
-/// As people write a time.
-fn to_the_second(time: Timestamp) -> String {
-    time.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
+/// When a run was, as exactly as a reader needs it.
+fn to_the_second(at: Timestamp) -> String {
+    at.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
 }
 
 /// The lists' own columns, each name once, in order of appearance.

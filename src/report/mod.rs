@@ -1,8 +1,9 @@
-//! A summary -> text, Markdown, CSV, JSON. Strings in, strings out: no clock, no terminal, no file.
+//! A summary -> text, Markdown, CSV, JSON, HTML. Strings in, strings out: no clock, no terminal, no file.
 //! What is counted, and of what, is the tally's affair.
 
 mod csv;
 mod grid;
+mod html;
 mod json;
 mod markdown;
 mod readme;
@@ -11,6 +12,7 @@ mod tests;
 mod text;
 
 pub use csv::csv_long;
+pub use html::Page;
 pub use json::json;
 pub use markdown::markdown;
 pub use readme::readme;
@@ -32,6 +34,8 @@ names! {
         Markdown = "md",
         /// JSON.
         Json = "json",
+        /// A page for a browser.
+        Html = "html",
     }
 }
 
@@ -49,6 +53,7 @@ pub fn one_table(summary: &Summary, name: TableName, format: Format) -> Option<S
         Format::Csv => csv::table(table),
         Format::Markdown => markdown::table(table),
         Format::Json => json::table(table),
+        Format::Html => html::table(table),
     })
 }
 
