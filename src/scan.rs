@@ -24,7 +24,7 @@ use crate::probe::Prober;
 use crate::progress::{self, Counts};
 use crate::reckon;
 use crate::road::{Lane, Pace, Road};
-use crate::store::{Record, RunDir, Skipped, file};
+use crate::store::{self, RunDir, Skipped, file};
 use crate::tally::operator;
 use crate::target::{Secrets, Suffixes, Target, scatter};
 
@@ -88,7 +88,7 @@ struct Office {
     terms: Terms,
     stop: Stop,
     counts: Arc<Counts>,
-    records: mpsc::Sender<Record>,
+    records: mpsc::Sender<Vec<u8>>,
     unfinished: AtomicBool,
     /// Inquiries that a closed site has left.
     rested: Mutex<Vec<Inquiry>>,
@@ -291,7 +291,7 @@ fn verdict(target: &Target, terms: &Terms, exchanges: &[Exchange]) -> Verdict {
 
 /// Writes what comes, in batches: everything that waits goes to the operating system together.
 fn drain(
-    mut queue: mpsc::Receiver<Record>,
+    mut queue: mpsc::Receiver<Vec<u8>>,
     writer: &mut crate::store::EvidenceWriter,
 ) -> Result<()> {
     while let Some(record) = queue.blocking_recv() {
@@ -347,14 +347,19 @@ impl Office {
         self.road.lane(&site, operator(&site, &self.added))
     }
 
+    /// Hands a line over to the writer. A writer that has failed has stopped the run already.
+    async fn write(&self, line: Result<Vec<u8>>) {
+        if let Ok(line) = line {
+            let _ = self.records.send(line).await;
+        }
+    }
+
     async fn skip(&self, endpoint: u32, why: Unmeasured) {
-        let _ = self
-            .records
-            .send(Record::Skipped(Skipped {
-                skipped: why,
-                endpoint,
-            }))
-            .await;
+        self.write(store::line(&Skipped {
+            skipped: why,
+            endpoint,
+        }))
+        .await;
     }
 
     async fn ask_all(&self, inquiry: &mut Inquiry) -> Pursuit {
@@ -384,9 +389,7 @@ impl Office {
                 .map_or_else(|_| Arc::clone(&home), |url| self.lane(&url));
             for exchange in self.ask(inquiry.target.endpoint, &ask, &lane).await {
                 heed(&exchange, &lane).await;
-                let mut shown = exchange.clone();
-                hide(&mut shown, &secrets);
-                let _ = self.records.send(Record::Exchange(Box::new(shown))).await;
+                self.write(shown(&exchange, &secrets)).await;
                 inquiry.so_far.push(exchange);
             }
         }
@@ -457,11 +460,12 @@ fn retry_after(answer: &Answer, now: Timestamp) -> Option<Duration> {
     Duration::try_from(date.timestamp().duration_since(now)).ok()
 }
 
-/// Takes a target's secrets out of what is written of an exchange.
-fn hide(exchange: &mut Exchange, secrets: &Secrets) {
+/// What is written of an exchange: all of it but the target's secrets.
+fn shown(exchange: &Exchange, secrets: &Secrets) -> Result<Vec<u8>> {
     if secrets.is_empty() {
-        return;
+        return store::line(exchange);
     }
+    let mut exchange = exchange.clone();
     exchange.request.url = secrets.hide(&exchange.request.url);
     if let Reply::Answer(answer) = &mut exchange.reply {
         for (_, value) in &mut answer.headers {
@@ -471,6 +475,7 @@ fn hide(exchange: &mut Exchange, secrets: &Secrets) {
             answer.body.0 = secrets.hide(text).into_bytes();
         }
     }
+    store::line(&exchange)
 }
 
 /// Runs a future, and turns a panic inside it into a value.
