@@ -29,6 +29,20 @@ pub struct Unknown {
     pub near: Vec<&'static str>,
 }
 
+/// What a detail means where it stands in a row: in a sentence, empty where there is nothing to say.
+#[must_use]
+pub fn detail(outcome: Outcome, detail: &str) -> String {
+    match detail.parse() {
+        Ok(code) if outcome == Outcome::JsonrpcError => {
+            let meaning = meaning(code);
+            format!("{}. {}", code_name(code), meaning.group.about())
+        }
+        _ => details::meaning(outcome, detail)
+            .unwrap_or_default()
+            .to_owned(),
+    }
+}
+
 fn suggestion(names: &[&str]) -> String {
     if names.is_empty() {
         String::new()

@@ -5,11 +5,12 @@ use std::path::PathBuf;
 
 use anyhow::{Context, Result};
 use clap::Args;
+use jiff::Timestamp;
 
 use crate::inquiry::Profile;
 use crate::manifest::Manifest;
 use crate::reckon;
-use crate::report::{self, Format};
+use crate::report::{self, Format, Page};
 use crate::row::{INPUT_PREFIX, Row, inert};
 use crate::store::{self, RunDir, file};
 use crate::tally::{RunFacts, Summary, TableName, Tally};
@@ -20,7 +21,7 @@ use super::{Exit, print, say};
 /// How the summary is shown on stdout.
 #[derive(Debug, Clone, Args)]
 pub(super) struct Shape {
-    /// What to write to stdout: text, csv, md or json
+    /// What to write to stdout: text, csv, md, json or html
     #[arg(long, env = "MCP_CENSUS_FORMAT", value_name = "NAME", value_parser = format_named, default_value = Format::Text.name())]
     format: Format,
     /// Write one table only, by its name in summary.csv
@@ -38,7 +39,7 @@ impl Shape {
         let shown = match self.table {
             Some(table) => report::one_table(&summary, table, self.format)
                 .with_context(|| format!("this run has no table {table}"))?,
-            None => self.whole(&summary),
+            None => self.whole(dir, &summary)?,
         };
         print(&shown)
     }
@@ -48,13 +49,14 @@ impl Shape {
         self.format == Format::Text && self.table.is_none()
     }
 
-    fn whole(&self, summary: &Summary) -> String {
-        match self.format {
+    fn whole(&self, dir: &RunDir, summary: &Summary) -> Result<String> {
+        Ok(match self.format {
             Format::Text => report::text(summary, width(), is_coloured()),
             Format::Csv => report::csv_long(summary),
             Format::Markdown => report::markdown(summary),
             Format::Json => report::json(summary),
-        }
+            Format::Html => dir.read_text(file::REPORT_HTML)?,
+        })
     }
 }
 
@@ -118,6 +120,7 @@ pub(super) fn write_tables(dir: &RunDir) -> Result<Summary> {
     let columns = InputColumns::of(&manifest);
     let facts = facts(&manifest);
     let mut tally = Tally::default();
+    let mut page = Page::default();
     let mut unread = 0u64;
     dir.replace(file::RESULTS, |results| {
         dir.replace(file::FINDINGS, |findings| {
@@ -137,6 +140,7 @@ pub(super) fn write_tables(dir: &RunDir) -> Result<Summary> {
                 }
                 unread += u64::from(row.attempts == 0 && row.endpoint.is_some());
                 tally.add(row);
+                page.add(row, &reckoned.exchanges);
                 Ok(())
             })?;
             results.flush()?;
@@ -145,6 +149,9 @@ pub(super) fn write_tables(dir: &RunDir) -> Result<Summary> {
     })?;
     let summary = tally.summary(&facts);
     write_summary(dir.path(), &summary)?;
+    dir.replace(file::REPORT_HTML, |to| {
+        Ok(to.write_all(page.finish(&summary).as_bytes())?)
+    })?;
     if !manifest.complete {
         say(&format!(
             "{} is not complete: {unread} rows were not asked",
@@ -196,10 +203,15 @@ fn facts(manifest: &Manifest) -> RunFacts {
         endpoints: Some(manifest.endpoints),
         requests: Some(manifest.requests),
         vantage: manifest.vantage.clone(),
-        started_at: Some(manifest.started_at.to_string()),
-        ended_at: manifest.ended_at.map(|it| it.to_string()),
+        started_at: Some(to_the_second(manifest.started_at)),
+        ended_at: manifest.ended_at.map(to_the_second),
         suffixes: manifest.suffixes.clone(),
     }
+}
+
+/// When a run was, as exactly as a reader needs it.
+fn to_the_second(at: Timestamp) -> String {
+    at.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
 }
 
 /// The lists' own columns, each name once, in order of appearance.

@@ -1,9 +1,10 @@
-//! A summary -> text, Markdown, CSV, JSON. Strings in, strings out: no clock, no terminal, no file.
+//! A summary -> text, Markdown, CSV, JSON, HTML. Strings in, strings out: no clock, no terminal, no file.
 //! What is counted, and of what, is the tally's affair.
 
 pub mod checks;
 mod csv;
 mod grid;
+mod html;
 mod json;
 mod junit;
 mod markdown;
@@ -14,6 +15,7 @@ mod tests;
 mod text;
 
 pub use csv::csv_long;
+pub use html::Page;
 pub use json::json;
 pub use junit::junit;
 pub use markdown::markdown;
@@ -37,6 +39,8 @@ names! {
         Markdown = "md",
         /// JSON.
         Json = "json",
+        /// A page for a browser.
+        Html = "html",
     }
 }
 
@@ -54,6 +58,7 @@ pub fn one_table(summary: &Summary, name: TableName, format: Format) -> Option<S
         Format::Csv => csv::table(table),
         Format::Markdown => markdown::table(table),
         Format::Json => json::table(table),
+        Format::Html => html::table(table),
     })
 }
 

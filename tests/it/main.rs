@@ -8,5 +8,6 @@ mod architecture;
 mod census;
 mod cli;
 mod fuzz;
+mod html;
 mod readme;
 mod world;
