@@ -31,6 +31,8 @@ pub mod file {
     pub const REPORT_HTML: &str = "report.html";
     /// One row a finding.
     pub const FINDINGS: &str = "findings.csv";
+    /// The columns of the CSV files, for programs.
+    pub const DATA_PACKAGE: &str = "datapackage.json";
     /// Held while a run writes here.
     pub const LOCK: &str = ".lock";
 }

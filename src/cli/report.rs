@@ -87,15 +87,21 @@ fn is_coloured() -> bool {
 #[derive(Debug, Args)]
 pub(super) struct Report {
     /// A run directory
-    #[arg(value_name = "RUN")]
-    run: PathBuf,
+    #[arg(value_name = "RUN", required_unless_present = "schema")]
+    run: Option<PathBuf>,
+    /// Print the JSON Schema of summary.json, and do nothing else
+    #[arg(long, exclusive = true)]
+    schema: bool,
     #[command(flatten)]
     shape: Shape,
 }
 
 impl Report {
     pub(super) fn run(self) -> Result<Exit> {
-        self.shape.show(&RunDir::open(&self.run)?)?;
+        match self.run {
+            Some(run) => self.shape.show(&RunDir::open(&run)?)?,
+            None => print(report::SCHEMA)?,
+        }
         Ok(Exit::Done)
     }
 }
@@ -116,7 +122,7 @@ pub(super) fn write_tables(dir: &RunDir) -> Result<Summary> {
             let mut results = csv::Writer::from_writer(results);
             let mut findings = csv::Writer::from_writer(findings);
             results.write_record(columns.header())?;
-            findings.write_record(["name", "url", "check", "level", "status", "detail"])?;
+            findings.write_record(report::FINDINGS.map(|(name, _)| name))?;
             reckon::each_row(dir, |reckoned| {
                 let row = &reckoned.row;
                 let mut cells = row.cells();
@@ -134,6 +140,10 @@ pub(super) fn write_tables(dir: &RunDir) -> Result<Summary> {
     })?;
     let summary = tally.summary(&facts);
     write_summary(dir.path(), &summary)?;
+    let package = report::data_package(&summary, &columns.further());
+    dir.replace(file::DATA_PACKAGE, |to| {
+        Ok(to.write_all(package.as_bytes())?)
+    })?;
     dir.replace(file::REPORT_HTML, |to| {
         Ok(to.write_all(page.finish(&summary).as_bytes())?)
     })?;
@@ -224,12 +234,15 @@ impl InputColumns {
 
     fn header(&self) -> Vec<String> {
         let own = Row::COLUMNS.iter().map(|(name, _)| (*name).to_owned());
-        own.chain(
-            self.names
-                .iter()
-                .map(|name| inert(&format!("{INPUT_PREFIX}{name}"))),
-        )
-        .collect()
+        own.chain(self.further()).collect()
+    }
+
+    /// Their names as they stand in the results.
+    fn further(&self) -> Vec<String> {
+        self.names
+            .iter()
+            .map(|name| inert(&format!("{INPUT_PREFIX}{name}")))
+            .collect()
     }
 
     fn cells(&self, list: u32, extra: &[String]) -> Vec<String> {

@@ -6,6 +6,7 @@ mod grid;
 mod html;
 mod json;
 mod markdown;
+mod package;
 mod readme;
 #[cfg(test)]
 mod tests;
@@ -13,8 +14,9 @@ mod text;
 
 pub use csv::csv_long;
 pub use html::Page;
-pub use json::json;
+pub use json::{SCHEMA, json};
 pub use markdown::markdown;
+pub use package::{FINDINGS, data_package};
 pub use readme::readme;
 pub use text::text;
 
