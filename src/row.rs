@@ -111,7 +111,7 @@ columns! {
 }
 
 /// What kind of value a column holds.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy)]
 pub enum Kind {
     /// Text.
     Text,

@@ -2,6 +2,7 @@
 
 mod check;
 mod demo;
+mod diff;
 mod gauntlet;
 mod lists;
 mod options;
@@ -53,6 +54,7 @@ enum Command {
     Scan(Box<scan::Scan>),
     Check(Box<check::Check>),
     Report(report::Report),
+    Diff(diff::Diff),
     Demo(demo::Demo),
     Gauntlet(gauntlet::Gauntlet),
     #[command(subcommand)]
@@ -72,6 +74,7 @@ impl Cli {
             Command::Scan(scan) => scan.run(),
             Command::Check(check) => check.run(),
             Command::Report(report) => report.run(),
+            Command::Diff(diff) => diff.run(),
             Command::Demo(demo) => demo.run(),
             Command::Gauntlet(gauntlet) => gauntlet.run(),
             Command::Jsonrpc(jsonrpc) => jsonrpc.run(),

@@ -52,7 +52,7 @@ impl Shape {
     }
 }
 
-fn format_named(name: &str) -> Result<Format, String> {
+pub(super) fn format_named(name: &str) -> Result<Format, String> {
     one_of(Format::named(name), Format::ALL.iter().map(|it| it.name()))
 }
 

@@ -1,6 +1,7 @@
 //! A summary -> text, Markdown, CSV, JSON, HTML. Strings in, strings out: no clock, no terminal, no file.
 //! What is counted, and of what, is the tally's affair.
 
+mod change;
 mod csv;
 mod grid;
 mod html;
@@ -12,6 +13,7 @@ mod readme;
 mod tests;
 mod text;
 
+pub use change::{change_csv, change_json, change_markdown, change_text};
 pub use csv::csv_long;
 pub use html::Page;
 pub use json::{SCHEMA, json};

@@ -44,11 +44,11 @@ pub fn data_package(summary: &Summary, further: &[String]) -> String {
         let about = "A column of the list's own.";
         field(name, about, Kind::Text)
     }));
-    let findings = FINDINGS
+    let findings: Vec<Value> = FINDINGS
         .iter()
         .map(|(name, about)| field(name, about, Kind::Text))
         .collect();
-    let counts = COLUMNS
+    let counts: Vec<Value> = COLUMNS
         .iter()
         .zip(SUMMARY)
         .map(|(name, about)| {
@@ -69,16 +69,16 @@ pub fn data_package(summary: &Summary, further: &[String]) -> String {
         "created": facts.started_at,
         "sources": facts.lists.iter().map(|it| json!({ "title": it })).collect::<Vec<_>>(),
         "resources": [
-            resource("results", "One row an input row: the census.", results),
-            resource("findings", "One row a finding.", findings),
-            resource("summary", "Every table of the report, a line a count.", counts),
+            resource("results", "One row an input row: the census.", &results),
+            resource("findings", "One row a finding.", &findings),
+            resource("summary", "Every table of the report, a line a count.", &counts),
         ],
     });
     // Strings, numbers and lists of them: there is nothing that JSON cannot say.
     serde_json::to_string_pretty(&package).map_or_else(|_| String::new(), |text| text + "\n")
 }
 
-fn resource(name: &str, about: &str, fields: Vec<Value>) -> Value {
+fn resource(name: &str, about: &str, fields: &[Value]) -> Value {
     json!({
         "profile": "tabular-data-resource",
         "name": name,

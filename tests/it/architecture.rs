@@ -4,11 +4,12 @@ use std::fs;
 use std::path::Path;
 
 /// Modules that are pure, as files or folders under `src`.
-const PURE: [&str; 29] = [
+const PURE: [&str; 30] = [
     "body",
     "challenge",
     "classify",
     "coding",
+    "diff",
     "envelope",
     "exchange",
     "explain",
