@@ -9,7 +9,8 @@ use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
-use crate::road::{Pace, scatter};
+use crate::road::Pace;
+use crate::target::scatter;
 
 /// What became of a job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -24,6 +24,9 @@ pub struct Manifest {
     pub lists: Vec<ListFile>,
     /// Orders lanes of equal length, and draws samples.
     pub seed: u64,
+    /// How many endpoints of a site were asked at most, drawn by the seed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_per_site: Option<usize>,
     /// How it was paced and bounded.
     pub parameters: Parameters,
     /// Suffixes beside the public list under which every name is a site of its own.
@@ -109,6 +112,7 @@ impl Manifest {
             vantage: None,
             lists: Vec::new(),
             seed: 0,
+            max_per_site: None,
             parameters,
             suffixes: Vec::new(),
             started_at,

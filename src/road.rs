@@ -17,6 +17,8 @@ use governor::{Quota, RateLimiter};
 use tokio::sync::{Mutex, MutexGuard, OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, sleep_until};
 
+use crate::target::scatter;
+
 /// Refusals (429, 503) in a row after which a lane is closed.
 const STRIKES: u32 = 3;
 
@@ -255,15 +257,6 @@ impl Lane {
     pub fn is_closed(&self) -> bool {
         self.strikes.load(Ordering::Relaxed) >= STRIKES
     }
-}
-
-/// FNV-1a: the same on every machine and in every release.
-pub(crate) fn scatter(text: &str, seed: u64) -> u64 {
-    let mut hash = 0xcbf2_9ce4_8422_2325 ^ seed;
-    for byte in text.bytes() {
-        hash = (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
-    }
-    hash
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@ use url::Url;
 
 use crate::finding::{Check, Finding};
 use crate::outcome::{Transport, Unmeasured, Unprobeable};
-use crate::target::{self, AddressPolicy, Target};
+use crate::target::{self, AddressPolicy, Shard, Suffixes, Target};
 
 /// One input row, as it stands in `targets.ndjson`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -96,6 +96,7 @@ pub struct Freezer {
     policy: AddressPolicy,
     exclusions: Vec<String>,
     limit: Option<u32>,
+    shard: Option<(Shard, Suffixes)>,
     numbers: HashMap<String, u32>,
     targets: Vec<Target>,
 }
@@ -117,6 +118,15 @@ impl Freezer {
         Self { limit, ..self }
     }
 
+    /// Leaves out every endpoint of a site that belongs to another part.
+    #[must_use]
+    pub fn with_shard(self, shard: Option<Shard>, suffixes: &Suffixes) -> Self {
+        Self {
+            shard: shard.map(|shard| (shard, suffixes.clone())),
+            ..self
+        }
+    }
+
     /// Freezes the next row.
     pub fn freeze(&mut self, listed: Listed) -> Entry {
         let Listed {
@@ -130,7 +140,17 @@ impl Freezer {
             refused,
             extra,
         } = listed;
-        let entry = |url: String, aim: Aim, findings: Vec<Finding>| Entry {
+        let mut findings = Vec::new();
+        let aim = if let Some((why, said)) = refused {
+            let said = Some(said).filter(|it| !it.is_empty());
+            Aim::Unprobeable { why, said }
+        } else {
+            if filled.is_some() {
+                findings.push(Check::TemplateDefaultsUsed.into());
+            }
+            self.aim(filled.as_deref().unwrap_or(&url), transport, &mut findings)
+        };
+        Entry {
             list,
             line,
             name,
@@ -140,76 +160,52 @@ impl Freezer {
             aim,
             findings,
             extra,
-        };
-        if let Some((why, said)) = refused {
-            return entry(
-                url,
-                Aim::Unprobeable {
-                    why,
-                    said: Some(said).filter(|it| !it.is_empty()),
-                },
-                Vec::new(),
-            );
         }
-        let address = match target::address(filled.as_deref().unwrap_or(&url)) {
+    }
+
+    /// What a listed address aims at.
+    fn aim(&mut self, raw: &str, transport: Option<Transport>, findings: &mut Vec<Finding>) -> Aim {
+        let unprobeable = |why| Aim::Unprobeable { why, said: None };
+        let address = match target::address(raw) {
             Ok(address) => address,
             Err(why) => {
-                let findings = if why == Unprobeable::Userinfo {
-                    vec![Check::CredentialsInListing.into()]
-                } else {
-                    Vec::new()
-                };
-                return entry(url, Aim::Unprobeable { why, said: None }, findings);
+                if why == Unprobeable::Userinfo {
+                    findings.push(Check::CredentialsInListing.into());
+                }
+                return unprobeable(why);
             }
         };
-        let mut findings = address.findings;
-        if filled.is_some() {
-            findings.push(Check::TemplateDefaultsUsed.into());
+        findings.extend(address.findings);
+        let address = address.url;
+        if self.is_excluded(&address) {
+            return unprobeable(Unprobeable::Excluded);
         }
-        if self.is_excluded(&address.url) {
-            return entry(
-                url,
-                Aim::Unprobeable {
-                    why: Unprobeable::Excluded,
-                    said: None,
-                },
-                findings,
-            );
+        if self.policy.refuses(&address) {
+            return unprobeable(Unprobeable::PrivateAddress);
         }
-        if self.policy.refuses(&address.url) {
-            return entry(
-                url,
-                Aim::Unprobeable {
-                    why: Unprobeable::PrivateAddress,
-                    said: None,
-                },
-                findings,
-            );
-        }
-        let is_known = self.numbers.contains_key(address.url.as_str());
-        if !is_known
-            && self
-                .limit
-                .is_some_and(|limit| self.targets.len() >= limit as usize)
-        {
-            return entry(
-                url,
-                Aim::LeftOut {
-                    why: Unmeasured::SampledOut,
-                    address: address.url,
-                },
-                findings,
-            );
-        }
-        let number = self.number(&address.url, transport);
-        entry(
-            url,
-            Aim::Endpoint {
-                number,
-                address: address.url,
+        match self.left_out(&address) {
+            Some(why) => Aim::LeftOut { why, address },
+            None => Aim::Endpoint {
+                number: self.number(&address, transport),
+                address,
             },
-            findings,
-        )
+        }
+    }
+
+    /// Why this run leaves an endpoint alone, if it does.
+    fn left_out(&self, url: &Url) -> Option<Unmeasured> {
+        if self
+            .shard
+            .as_ref()
+            .is_some_and(|(shard, suffixes)| !shard.holds(&suffixes.site(url)))
+        {
+            return Some(Unmeasured::OtherShard);
+        }
+        let is_known = self.numbers.contains_key(url.as_str());
+        let is_full = self
+            .limit
+            .is_some_and(|limit| self.targets.len() >= limit as usize);
+        (is_full && !is_known).then_some(Unmeasured::SampledOut)
     }
 
     /// The endpoints of everything frozen so far, by their numbers.

@@ -24,9 +24,9 @@ use crate::probe::Prober;
 use crate::progress::{self, Counts};
 use crate::reckon;
 use crate::road::{Lane, Pace, Road};
-use crate::store::{Record, RunDir, Skipped, file};
+use crate::store::{self, RunDir, Skipped, file};
 use crate::tally::operator;
-use crate::target::{Secrets, Suffixes, Target};
+use crate::target::{Secrets, Suffixes, Target, scatter};
 
 /// Records that may wait for the writer: enough to ride out a slow disk, few enough to bound memory.
 const QUEUE: usize = 256;
@@ -88,7 +88,7 @@ struct Office {
     terms: Terms,
     stop: Stop,
     counts: Arc<Counts>,
-    records: mpsc::Sender<Record>,
+    records: mpsc::Sender<Vec<u8>>,
     unfinished: AtomicBool,
     /// Inquiries that a closed site has left.
     rested: Mutex<Vec<Inquiry>>,
@@ -120,6 +120,7 @@ pub async fn run(run: Run, stop: Stop, show_progress: bool) -> Result<Manifest> 
         .iter()
         .fold(Suffixes::default(), |suffixes, it| suffixes.with(it));
     let (counts, total) = (Arc::new(Counts::default()), targets.len() as u64);
+    let (targets, left_out) = sample(targets, manifest.max_per_site, &suffixes, manifest.seed);
     let inquiries = open_inquiries(&dir, targets, &terms, &counts)?;
     let lanes = lanes::lanes(
         inquiries,
@@ -157,6 +158,10 @@ pub async fn run(run: Run, stop: Stop, show_progress: bool) -> Result<Manifest> 
         suffixes,
         added: manifest.suffixes.clone(),
     });
+    for endpoint in left_out {
+        office.skip(endpoint, Unmeasured::SampledOut).await;
+        office.counts.finish(Verdict::Unmeasured);
+    }
     let mut stopped_hard = drive(&office, lanes, pace, &stop).await;
     // What was left alone because its site asked for a rest gets one more chance, now that time has passed.
     let rested = office.give_another_chance();
@@ -229,6 +234,29 @@ pub fn write_manifest(dir: &RunDir, manifest: &Manifest) -> Result<()> {
     })
 }
 
+/// The targets to ask, at most so many of each site, and the numbers of those left out. The seed draws, and
+/// the same seed draws the same.
+fn sample(
+    targets: Vec<Target>,
+    most: Option<usize>,
+    suffixes: &Suffixes,
+    seed: u64,
+) -> (Vec<Target>, Vec<u32>) {
+    let Some(most) = most else {
+        return (targets, Vec::new());
+    };
+    let (mut kept, mut left_out) = (Vec::new(), Vec::new());
+    for mut lane in lanes::lanes(targets, |it| suffixes.site(&it.url), seed) {
+        lane.sort_by_key(|it| (scatter(it.url.as_str(), seed), it.endpoint));
+        left_out.extend(lane.iter().skip(most).map(|it| it.endpoint));
+        lane.truncate(most);
+        kept.extend(lane);
+    }
+    kept.sort_by_key(|it| it.endpoint);
+    left_out.sort_unstable();
+    (kept, left_out)
+}
+
 /// The inquiries that are not complete, with what their evidence holds already.
 fn open_inquiries(
     dir: &RunDir,
@@ -263,7 +291,7 @@ fn verdict(target: &Target, terms: &Terms, exchanges: &[Exchange]) -> Verdict {
 
 /// Writes what comes, in batches: everything that waits goes to the operating system together.
 fn drain(
-    mut queue: mpsc::Receiver<Record>,
+    mut queue: mpsc::Receiver<Vec<u8>>,
     writer: &mut crate::store::EvidenceWriter,
 ) -> Result<()> {
     while let Some(record) = queue.blocking_recv() {
@@ -319,14 +347,19 @@ impl Office {
         self.road.lane(&site, operator(&site, &self.added))
     }
 
+    /// Hands a line over to the writer. A writer that has failed has stopped the run already.
+    async fn write(&self, line: Result<Vec<u8>>) {
+        if let Ok(line) = line {
+            let _ = self.records.send(line).await;
+        }
+    }
+
     async fn skip(&self, endpoint: u32, why: Unmeasured) {
-        let _ = self
-            .records
-            .send(Record::Skipped(Skipped {
-                skipped: why,
-                endpoint,
-            }))
-            .await;
+        self.write(store::line(&Skipped {
+            skipped: why,
+            endpoint,
+        }))
+        .await;
     }
 
     async fn ask_all(&self, inquiry: &mut Inquiry) -> Pursuit {
@@ -356,9 +389,7 @@ impl Office {
                 .map_or_else(|_| Arc::clone(&home), |url| self.lane(&url));
             for exchange in self.ask(inquiry.target.endpoint, &ask, &lane).await {
                 heed(&exchange, &lane).await;
-                let mut shown = exchange.clone();
-                hide(&mut shown, &secrets);
-                let _ = self.records.send(Record::Exchange(Box::new(shown))).await;
+                self.write(shown(&exchange, &secrets)).await;
                 inquiry.so_far.push(exchange);
             }
         }
@@ -429,11 +460,12 @@ fn retry_after(answer: &Answer, now: Timestamp) -> Option<Duration> {
     Duration::try_from(date.timestamp().duration_since(now)).ok()
 }
 
-/// Takes a target's secrets out of what is written of an exchange.
-fn hide(exchange: &mut Exchange, secrets: &Secrets) {
+/// What is written of an exchange: all of it but the target's secrets.
+fn shown(exchange: &Exchange, secrets: &Secrets) -> Result<Vec<u8>> {
     if secrets.is_empty() {
-        return;
+        return store::line(exchange);
     }
+    let mut exchange = exchange.clone();
     exchange.request.url = secrets.hide(&exchange.request.url);
     if let Reply::Answer(answer) = &mut exchange.reply {
         for (_, value) in &mut answer.headers {
@@ -443,6 +475,7 @@ fn hide(exchange: &mut Exchange, secrets: &Secrets) {
             answer.body.0 = secrets.hide(text).into_bytes();
         }
     }
+    store::line(&exchange)
 }
 
 /// Runs a future, and turns a panic inside it into a value.
@@ -455,4 +488,64 @@ async fn unwinding<T>(future: impl Future<Output = T>) -> Result<T, ()> {
         }
     })
     .await
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_panic_inside_a_probe_is_a_value() {
+        assert_eq!(unwinding(std::future::ready(7)).await, Ok(7));
+        let fails = async {
+            tokio::task::yield_now().await;
+            panic!("a defect of ours")
+        };
+        assert_eq!(unwinding::<()>(fails).await, Err(()));
+    }
+
+    #[test]
+    fn a_site_says_how_long_to_wait_in_seconds_or_as_a_date() {
+        let now: Timestamp = "2026-11-30T12:00:00Z".parse().unwrap();
+        for (value, seconds) in [
+            ("7", Some(7)),
+            ("Mon, 30 Nov 2026 12:00:09 GMT", Some(9)),
+            ("Mon, 30 Nov 2026 11:00:00 GMT", None),
+            ("soon", None),
+        ] {
+            let answer = Answer {
+                version: "HTTP/1.1".into(),
+                status: 429,
+                headers: vec![("retry-after".into(), value.into())],
+                body: crate::exchange::Body::default(),
+                end: crate::exchange::BodyEnd::Complete,
+            };
+            assert_eq!(
+                retry_after(&answer, now),
+                seconds.map(Duration::from_secs),
+                "{value}"
+            );
+        }
+    }
+
+    #[test]
+    fn the_same_seed_draws_the_same_sample_of_a_site() {
+        let targets = || -> Vec<Target> {
+            let urls = (0..40)
+                .map(|n| format!("https://s{n}.one.example/{n}"))
+                .chain(["https://two.example/".into()]);
+            urls.enumerate()
+                .map(|(n, url)| Target {
+                    endpoint: u32::try_from(n).unwrap(),
+                    url: url.parse().unwrap(),
+                    declared: None,
+                })
+                .collect()
+        };
+        let draw = |seed| sample(targets(), Some(3), &Suffixes::default(), seed);
+        let (kept, left_out) = draw(1);
+        assert_eq!((kept.len(), left_out.len()), (4, 37));
+        assert_eq!(draw(1), (kept.clone(), left_out));
+        assert!((2..20).any(|seed| draw(seed).0 != kept));
+    }
 }

@@ -73,20 +73,22 @@ impl Record {
         }
     }
 
-    fn write(&self, to: &mut impl Write) -> io::Result<()> {
-        match self {
-            Self::Exchange(exchange) => serde_json::to_writer(&mut *to, exchange)?,
-            Self::Skipped(skipped) => serde_json::to_writer(&mut *to, skipped)?,
-        }
-        to.write_all(b"\n")
-    }
-
     fn read(line: &[u8]) -> serde_json::Result<Self> {
         if line.starts_with(b"{\"skipped\"") {
             return serde_json::from_slice(line).map(Self::Skipped);
         }
         serde_json::from_slice(line).map(|exchange| Self::Exchange(Box::new(exchange)))
     }
+}
+
+/// A line of the evidence file: an [`Exchange`], or what was [`Skipped`], as it stands there.
+///
+/// # Errors
+/// Never for these: both are plain data.
+pub fn line(record: &impl Serialize) -> Result<Vec<u8>> {
+    let mut line = serde_json::to_vec(record).context("cannot spell out a record")?;
+    line.push(b'\n');
+    Ok(line)
 }
 
 impl RunDir {
@@ -370,13 +372,13 @@ pub struct EvidenceWriter {
 }
 
 impl EvidenceWriter {
-    /// Adds a record.
+    /// Adds a [`line`].
     ///
     /// # Errors
     /// When it cannot be written.
-    pub fn add(&mut self, record: &Record) -> Result<()> {
-        record
-            .write(&mut self.file)
+    pub fn add(&mut self, line: &[u8]) -> Result<()> {
+        self.file
+            .write_all(line)
             .with_context(|| format!("cannot write {}", self.path.display()))
     }
 
@@ -465,13 +467,21 @@ mod tests {
         })
     }
 
+    fn skipped_line(endpoint: u32) -> Vec<u8> {
+        line(&Skipped {
+            skipped: Unmeasured::SitePaused,
+            endpoint,
+        })
+        .unwrap()
+    }
+
     #[test]
     fn evidence_is_read_by_endpoint_in_the_order_it_was_written() {
         let folder = tempfile::tempdir().unwrap();
         let dir = RunDir::create(folder.path()).unwrap();
         let mut writer = dir.append_evidence().unwrap();
         for endpoint in [2, 0, 2] {
-            writer.add(&skipped(endpoint)).unwrap();
+            writer.add(&skipped_line(endpoint)).unwrap();
         }
         writer.flush().unwrap();
         let mut evidence = dir.evidence().unwrap();
@@ -486,7 +496,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let dir = RunDir::create(folder.path()).unwrap();
         let mut writer = dir.append_evidence().unwrap();
-        writer.add(&skipped(1)).unwrap();
+        writer.add(&skipped_line(1)).unwrap();
         writer.flush().unwrap();
         drop(writer);
         let path = dir.file(file::EVIDENCE);
@@ -494,7 +504,7 @@ mod tests {
         fs::write(&path, [whole.as_slice(), b"{\"skipped\":\"sit"].concat()).unwrap();
         assert_eq!(dir.evidence().unwrap().len(), 1);
         let mut writer = dir.append_evidence().unwrap();
-        writer.add(&skipped(7)).unwrap();
+        writer.add(&skipped_line(7)).unwrap();
         writer.flush().unwrap();
         assert_eq!(dir.evidence().unwrap().of(7).unwrap(), [skipped(7)]);
     }

@@ -270,6 +270,46 @@ impl Suffixes {
     }
 }
 
+/// One part of a list, by site, so that a site's pace holds wherever its part is scanned.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Shard {
+    /// Which part, from 1.
+    pub part: u64,
+    /// Of how many.
+    pub of: u64,
+}
+
+impl Shard {
+    /// Whether a site belongs to this part. The same on every machine and in every release.
+    #[must_use]
+    pub fn holds(self, site: &str) -> bool {
+        scatter(site, 0) % self.of == self.part - 1
+    }
+}
+
+impl std::str::FromStr for Shard {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let parts = text
+            .split_once('/')
+            .and_then(|(part, of)| Some((part.parse().ok()?, of.parse().ok()?)));
+        match parts {
+            Some((part, of)) if (1..=of).contains(&part) => Ok(Self { part, of }),
+            _ => Err("write it as 1/16, 2/16 and so on to 16/16".to_owned()),
+        }
+    }
+}
+
+/// FNV-1a: the same on every machine and in every release.
+pub(crate) fn scatter(text: &str, seed: u64) -> u64 {
+    let mut hash = 0xcbf2_9ce4_8422_2325 ^ seed;
+    for byte in text.bytes() {
+        hash = (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
+    }
+    hash
+}
+
 /// The values in a target's query that may be keys, so that they can be kept out of what is written.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Secrets {
@@ -587,6 +627,23 @@ mod tests {
         ] {
             assert_eq!(site(url), want, "{url}");
         }
+    }
+
+    #[test]
+    fn the_parts_of_a_list_are_disjoint_and_cover_it() {
+        for site in 0..500 {
+            let site = format!("site-{site}.example");
+            let held = (1..=16)
+                .filter(|&part| Shard { part, of: 16 }.holds(&site))
+                .count();
+            assert_eq!(held, 1, "{site}");
+        }
+        assert!(
+            ["0/4", "5/4", "1", "a/b", "1/0"]
+                .iter()
+                .all(|text| text.parse::<Shard>().is_err())
+        );
+        assert_eq!("3/4".parse(), Ok(Shard { part: 3, of: 4 }));
     }
 
     #[test]

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use anyhow::{Context, Result};
 use clap::Args;
+use jiff::Timestamp;
 
 use crate::manifest::Manifest;
 use crate::reckon;
@@ -205,7 +206,7 @@ fn facts(manifest: &Manifest) -> RunFacts {
 }
 
 /// When a run was, as exactly as a reader needs it.
-fn to_the_second(at: jiff::Timestamp) -> String {
+fn to_the_second(at: Timestamp) -> String {
     at.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
 }
 

@@ -11,10 +11,12 @@ use url::Host;
 use crate::list::Format;
 use crate::manifest::{Manifest, RULES_VERSION};
 use crate::probe::Prober;
+use crate::resolve::QUESTIONS;
+use crate::road::Pace;
 use crate::roll::{self, Aim, Entry, Freezer};
 use crate::scan::{self, Run, Stop};
 use crate::store::{RunDir, file};
-use crate::target::{Suffixes, Target};
+use crate::target::{Shard, Suffixes, Target};
 
 use super::options::Asking;
 use super::report::Shape;
@@ -41,6 +43,12 @@ pub(super) struct Scan {
     /// Ask the first N endpoints only; the others are unmeasured
     #[arg(long, env = "MCP_CENSUS_LIMIT", value_name = "N")]
     limit: Option<u32>,
+    /// Ask N endpoints of each site only, drawn by the run's seed; the others are unmeasured
+    #[arg(long, env = "MCP_CENSUS_MAX_PER_SITE", value_name = "N")]
+    max_per_site: Option<usize>,
+    /// Ask part I of N only: parts are told by site, and cover the list without overlap
+    #[arg(long, env = "MCP_CENSUS_SHARD", value_name = "I/N")]
+    shard: Option<Shard>,
     /// Hosts that asked to be left alone, one a line; each covers its subdomains
     #[arg(long, env = "MCP_CENSUS_EXCLUDE", value_name = "FILE")]
     exclude: Vec<PathBuf>,
@@ -73,7 +81,10 @@ impl Scan {
             manifest,
             targets,
             terms: self.asking.terms(),
-            pace: self.asking.pace(),
+            pace: Pace {
+                width: fitting(self.asking.width),
+                ..self.asking.pace()
+            },
             prober,
         };
         let stop = Stop::default();
@@ -116,8 +127,9 @@ impl Scan {
     }
 
     fn freeze(&self, dir: &RunDir, started_at: Timestamp) -> Result<(Manifest, Vec<Target>)> {
-        let mut freezer =
-            Freezer::new(self.asking.policy(), exclusions(&self.exclude)?).with_limit(self.limit);
+        let mut freezer = Freezer::new(self.asking.policy(), exclusions(&self.exclude)?)
+            .with_limit(self.limit)
+            .with_shard(self.shard, &Suffixes::default());
         let mut rows = 0;
         let mut read = Vec::new();
         dir.replace(file::TARGETS, |to| {
@@ -139,6 +151,7 @@ impl Scan {
             vantage: self.vantage.clone(),
             lists: read,
             seed: seed(started_at),
+            max_per_site: self.max_per_site,
             rows,
             endpoints: targets.len() as u64,
             ..Manifest::begun(
@@ -195,6 +208,24 @@ impl Scan {
         }
         Ok(())
     }
+}
+
+/// The width that this machine's file descriptors allow. The limit is raised as far as it goes.
+fn fitting(width: usize) -> usize {
+    // For the names being looked up, the run's files, and what the runtime holds.
+    let reserved = QUESTIONS + 64;
+    let wanted = u64::try_from(width + reserved).unwrap_or(u64::MAX);
+    let limit = rlimit::increase_nofile_limit(wanted).unwrap_or(wanted);
+    let fits = usize::try_from(limit)
+        .unwrap_or(usize::MAX)
+        .saturating_sub(reserved)
+        .max(16);
+    if fits < width {
+        say(&format!(
+            "{limit} open files allow {fits} requests in flight, not {width}; raise the limit with ulimit -n"
+        ));
+    }
+    width.min(fits)
 }
 
 fn list_format(name: &str) -> Result<Format, String> {

@@ -260,3 +260,52 @@ fn the_servers_see_a_gap_between_any_two_requests_of_a_site_and_every_session_cl
     );
     assert_eq!(ground.world.open_sessions(), 0);
 }
+
+#[test]
+fn the_shards_of_a_list_are_disjoint_and_cover_it() {
+    let ground = Ground::new();
+    let mut asked = BTreeMap::new();
+    for shard in ["1/3", "2/3", "3/3"] {
+        let out = format!("shard-{}", &shard[..1]);
+        assert!(
+            ground
+                .scan(&out, "0", &["--shard", shard])
+                .status()
+                .unwrap()
+                .success()
+        );
+        let rows = rows(&ground.path(&out));
+        assert_eq!(
+            rows.len(),
+            1100,
+            "every input row has its line in every shard"
+        );
+        for row in rows
+            .iter()
+            .filter(|row| row["detail"] != "other_shard" && row["outcome"] != "unprobeable")
+        {
+            *asked.entry(row["name"].clone()).or_insert(0) += 1;
+        }
+    }
+    // The demo's names are one site to a scan that is not told otherwise, so one shard has them all.
+    assert!(asked.len() > 1000 && asked.values().all(|times| *times == 1));
+}
+
+#[test]
+fn a_site_is_sampled_by_the_seed_and_what_is_left_out_is_said() {
+    let ground = Ground::new();
+    assert!(
+        ground
+            .scan("run", "0", &["--max-per-site", "5"])
+            .status()
+            .unwrap()
+            .success()
+    );
+    let rows = rows(&ground.path("run"));
+    let count = |detail: &str| rows.iter().filter(|row| row["detail"] == detail).count();
+    let unprobeable = rows
+        .iter()
+        .filter(|row| row["outcome"] == "unprobeable")
+        .count();
+    assert_eq!(count("sampled_out"), 1100 - unprobeable - 5);
+}
