@@ -180,6 +180,8 @@ fn a_report_is_byte_for_byte_what_the_scan_wrote() {
         "summary.csv",
         "summary.md",
         "summary.json",
+        "datapackage.json",
+        "report.html",
     ];
     let before: Vec<Vec<u8>> = tables.iter().map(|name| read(name)).collect();
     for name in tables {

@@ -153,6 +153,10 @@ fn broken(exchanges: &[Exchange]) -> BTreeSet<&'static str> {
         .collect()
 }
 
+#[expect(
+    clippy::needless_pass_by_value,
+    reason = "it is written where it is passed"
+)]
 fn result(id: i64, result: Value) -> Value {
     json!({"jsonrpc": "2.0", "id": id, "result": result})
 }
@@ -717,6 +721,9 @@ fn a_gate_is_held_to_the_revision_that_was_asked_for() {
 
 #[test]
 fn the_way_in_is_looked_for_in_order_and_named() {
+    const INSERTED: &str = "a.example/.well-known/oauth-protected-resource/mcp";
+    const ROOT: &str = "a.example/.well-known/oauth-protected-resource";
+    const SERVER: &str = "auth.example/.well-known/oauth-authorization-server/t";
     let looked = |challenge: Option<&str>, found: Option<&str>, issuer: bool| {
         let exchanges = inquire(&terms(Profile::Compliance, BUDGET), |ask| match ask.leg {
             Leg::ResourceMetadata if Some(ask.request.url.as_str()) != found => Says::bare(404),
@@ -740,9 +747,6 @@ fn the_way_in_is_looked_for_in_order_and_named() {
             urls.join(" "),
         )
     };
-    const INSERTED: &str = "a.example/.well-known/oauth-protected-resource/mcp";
-    const ROOT: &str = "a.example/.well-known/oauth-protected-resource";
-    const SERVER: &str = "auth.example/.well-known/oauth-authorization-server/t";
     let named = "Basic realm=\"x\", Bearer resource_metadata=\"https://a.example/prm\"";
     assert_eq!(
         looked(Some(named), Some("https://a.example/prm"), true),
@@ -886,6 +890,7 @@ fn breaking_one_rule_after_the_handshake_turns_the_checks_that_name_it() {
 }
 
 #[test]
+#[expect(clippy::too_many_lines, reason = "a table of what is broken")]
 fn breaking_one_rule_of_the_modern_era_turns_the_checks_that_name_it() {
     use Break::{Drop, Header, Set, Status};
     let at = |leg: Leg, how: &Break, want: &[&str]| breaks(modern, leg, how, want);
