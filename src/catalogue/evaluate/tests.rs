@@ -153,6 +153,10 @@ fn broken(exchanges: &[Exchange]) -> BTreeSet<&'static str> {
         .collect()
 }
 
+#[expect(
+    clippy::needless_pass_by_value,
+    reason = "it is called with what was just made"
+)]
 fn result(id: i64, result: Value) -> Value {
     json!({"jsonrpc": "2.0", "id": id, "result": result})
 }
@@ -715,6 +719,10 @@ fn a_gate_is_held_to_the_revision_that_was_asked_for() {
     assert_eq!(good["auth.no-offline-access"], "pass");
 }
 
+const INSERTED: &str = "a.example/.well-known/oauth-protected-resource/mcp";
+const ROOT: &str = "a.example/.well-known/oauth-protected-resource";
+const SERVER: &str = "auth.example/.well-known/oauth-authorization-server/t";
+
 #[test]
 fn the_way_in_is_looked_for_in_order_and_named() {
     let looked = |challenge: Option<&str>, found: Option<&str>, issuer: bool| {
@@ -740,9 +748,6 @@ fn the_way_in_is_looked_for_in_order_and_named() {
             urls.join(" "),
         )
     };
-    const INSERTED: &str = "a.example/.well-known/oauth-protected-resource/mcp";
-    const ROOT: &str = "a.example/.well-known/oauth-protected-resource";
-    const SERVER: &str = "auth.example/.well-known/oauth-authorization-server/t";
     let named = "Basic realm=\"x\", Bearer resource_metadata=\"https://a.example/prm\"";
     assert_eq!(
         looked(Some(named), Some("https://a.example/prm"), true),
@@ -887,7 +892,7 @@ fn breaking_one_rule_after_the_handshake_turns_the_checks_that_name_it() {
 
 #[test]
 fn breaking_one_rule_of_the_modern_era_turns_the_checks_that_name_it() {
-    use Break::{Drop, Header, Set, Status};
+    use Break::{Drop, Set, Status};
     let at = |leg: Leg, how: &Break, want: &[&str]| breaks(modern, leg, how, want);
     at(
         Leg::Initialize,
@@ -943,6 +948,13 @@ fn breaking_one_rule_of_the_modern_era_turns_the_checks_that_name_it() {
         &Set("/result/cacheScope", json!("all")),
         &["disc.cacheScope"],
     );
+}
+
+#[test]
+fn breaking_one_rule_of_what_is_beside_the_discovery_turns_the_checks_that_name_it() {
+    use Break::{Drop, Header, Set, Status};
+    let at = |leg: Leg, how: &Break, want: &[&str]| breaks(modern, leg, how, want);
+    let disc = |how: &Break, want: &[&str]| at(Leg::Discover, how, want);
     disc(&Drop("/result/_meta"), &["disc.serverInfo-meta"]);
     disc(
         &Set("/result/serverInfo", json!({"name": "a", "version": "1"})),
@@ -1071,7 +1083,8 @@ fn what_was_not_seen_is_told_apart_from_what_does_not_apply() {
     let late = statuses(&inquire(&census, silent));
     assert!(
         late.values()
-            .all(|it| it == "not_observed:timed_out" || it == "not_applicable:revision")
+            .all(|it| it == "not_observed:timed_out" || it == "not_applicable:revision"),
+        "{late:?}"
     );
     let page = |_: &Ask| Says {
         raw: Some(b"<!doctype html><title>x</title>".to_vec()),
@@ -1145,6 +1158,35 @@ fn a_server_that_has_enough_is_left_alone() {
     });
     assert_eq!(legs(&silent), "initialize initialized close");
     assert!(plan::next(&busy, &terms(Profile::Compliance, 99), 99).is_none());
+}
+
+#[test]
+fn the_session_of_the_handshake_is_the_one_that_counts() {
+    let exchanges = inquire(&terms(Profile::Compliance, BUDGET), |ask| {
+        let minted = "7d0d6f2e-0000-4000-8000-0f4a3f6f6f02";
+        let closes_minted = ask.request.headers.iter().any(|(_, value)| value == minted);
+        match ask.leg {
+            Leg::Discover => plain(ask).with("mcp-session-id", minted),
+            Leg::Close if closes_minted => Says::bare(404),
+            _ => plain(ask),
+        }
+    });
+    assert!(legs(&exchanges).ends_with("discover close close"));
+    assert_eq!(statuses(&exchanges)["delete.ok-or-405"], "pass");
+}
+
+#[test]
+fn the_older_transport_is_held_to_its_own_rule_whatever_is_negotiated_over_it() {
+    let exchanges = inquire(&terms(Profile::Census, BUDGET), |ask| {
+        let mut said = older_transport(ask);
+        if let Some(message) = &mut said.message {
+            message["result"]["protocolVersion"] = json!("2025-11-25");
+        }
+        said
+    });
+    let told = statuses(&exchanges);
+    assert_eq!(told["sse24.endpoint-first"], "pass");
+    assert_eq!(told["notif.202"], "not_observed:not_asked");
 }
 
 #[test]
