@@ -27,6 +27,7 @@
 //! - [`catalogue`]: the checks of the specification, what is asked for them, and what becomes of each
 //! - [`outcome`], [`finding`], [`row`]: the words of the census, each spelt once
 //! - [`tally`], [`stats`], [`report`], [`story`], [`explain`]: what is told of it
+//! - [`diff`]: what changed between two runs, and what only the instrument changed
 //! - [`manifest`]: what a run was
 //!
 //! Shell, all the IO there is:
@@ -58,6 +59,7 @@ pub mod challenge;
 pub mod classify;
 pub mod cli;
 pub mod coding;
+pub mod diff;
 pub mod envelope;
 pub mod exchange;
 pub mod explain;

@@ -35,6 +35,8 @@ pub mod file {
     pub const CHECKS: &str = "checks.csv";
     /// The same, a line a server.
     pub const SERVERS: &str = "servers.csv";
+    /// The columns of the CSV files, for programs.
+    pub const DATA_PACKAGE: &str = "datapackage.json";
     /// Held while a run writes here.
     pub const LOCK: &str = ".lock";
 }

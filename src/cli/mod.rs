@@ -3,6 +3,7 @@
 mod check;
 mod conformance;
 mod demo;
+mod diff;
 mod gauntlet;
 mod lists;
 mod options;
@@ -54,6 +55,7 @@ enum Command {
     Scan(Box<scan::Scan>),
     Check(Box<check::Check>),
     Report(report::Report),
+    Diff(diff::Diff),
     Demo(demo::Demo),
     Gauntlet(gauntlet::Gauntlet),
     #[command(subcommand)]
@@ -73,6 +75,7 @@ impl Cli {
             Command::Scan(scan) => scan.run(),
             Command::Check(check) => check.run(),
             Command::Report(report) => report.run(),
+            Command::Diff(diff) => diff.run(),
             Command::Demo(demo) => demo.run(),
             Command::Gauntlet(gauntlet) => gauntlet.run(),
             Command::Jsonrpc(jsonrpc) => jsonrpc.run(),

@@ -60,7 +60,7 @@ impl Shape {
     }
 }
 
-fn format_named(name: &str) -> Result<Format, String> {
+pub(super) fn format_named(name: &str) -> Result<Format, String> {
     one_of(Format::named(name), Format::ALL.iter().map(|it| it.name()))
 }
 
@@ -95,8 +95,11 @@ fn is_coloured() -> bool {
 #[derive(Debug, Args)]
 pub(super) struct Report {
     /// A run directory
-    #[arg(value_name = "RUN")]
-    run: PathBuf,
+    #[arg(value_name = "RUN", required_unless_present = "schema")]
+    run: Option<PathBuf>,
+    /// Print the JSON Schema of summary.json, and do nothing else
+    #[arg(long, exclusive = true)]
+    schema: bool,
     #[command(flatten)]
     shape: Shape,
     #[command(flatten)]
@@ -105,7 +108,11 @@ pub(super) struct Report {
 
 impl Report {
     pub(super) fn run(self) -> Result<Exit> {
-        let dir = RunDir::open(&self.run)?;
+        let Some(run) = self.run else {
+            print(report::SCHEMA)?;
+            return Ok(Exit::Done);
+        };
+        let dir = RunDir::open(&run)?;
         self.shape.show(&dir)?;
         self.conformance.write(&dir, self.shape.is_text())
     }
@@ -127,7 +134,7 @@ pub(super) fn write_tables(dir: &RunDir) -> Result<Summary> {
             let mut results = csv::Writer::from_writer(results);
             let mut findings = csv::Writer::from_writer(findings);
             results.write_record(columns.header())?;
-            findings.write_record(["name", "url", "check", "level", "status", "detail"])?;
+            findings.write_record(report::FINDINGS.map(|(name, _)| name))?;
             reckon::each_row(dir, |reckoned| {
                 let row = &reckoned.row;
                 let mut cells = row.cells();
@@ -149,6 +156,10 @@ pub(super) fn write_tables(dir: &RunDir) -> Result<Summary> {
     })?;
     let summary = tally.summary(&facts);
     write_summary(dir.path(), &summary)?;
+    let package = report::data_package(&summary, &columns.further());
+    dir.replace(file::DATA_PACKAGE, |to| {
+        Ok(to.write_all(package.as_bytes())?)
+    })?;
     dir.replace(file::REPORT_HTML, |to| {
         Ok(to.write_all(page.finish(&summary).as_bytes())?)
     })?;
@@ -239,12 +250,15 @@ impl InputColumns {
 
     fn header(&self) -> Vec<String> {
         let own = Row::COLUMNS.iter().map(|(name, _)| (*name).to_owned());
-        own.chain(
-            self.names
-                .iter()
-                .map(|name| inert(&format!("{INPUT_PREFIX}{name}"))),
-        )
-        .collect()
+        own.chain(self.further()).collect()
+    }
+
+    /// Their names as they stand in the results.
+    fn further(&self) -> Vec<String> {
+        self.names
+            .iter()
+            .map(|name| inert(&format!("{INPUT_PREFIX}{name}")))
+            .collect()
     }
 
     fn cells(&self, list: u32, extra: &[String]) -> Vec<String> {

@@ -1,6 +1,7 @@
 //! A summary -> text, Markdown, CSV, JSON, HTML. Strings in, strings out: no clock, no terminal, no file.
 //! What is counted, and of what, is the tally's affair.
 
+mod change;
 pub mod checks;
 mod csv;
 mod grid;
@@ -8,17 +9,20 @@ mod html;
 mod json;
 mod junit;
 mod markdown;
+mod package;
 mod readme;
 mod sarif;
 #[cfg(test)]
 mod tests;
 mod text;
 
+pub use change::{change_csv, change_json, change_markdown, change_text};
 pub use csv::csv_long;
 pub use html::Page;
-pub use json::json;
+pub use json::{SCHEMA, json};
 pub use junit::junit;
 pub use markdown::markdown;
+pub use package::{FINDINGS, data_package};
 pub use readme::readme;
 pub use sarif::sarif;
 pub use text::text;

@@ -7,6 +7,7 @@
 mod architecture;
 mod census;
 mod cli;
+mod diff;
 mod fuzz;
 mod html;
 mod readme;

@@ -719,12 +719,11 @@ fn a_gate_is_held_to_the_revision_that_was_asked_for() {
     assert_eq!(good["auth.no-offline-access"], "pass");
 }
 
-const INSERTED: &str = "a.example/.well-known/oauth-protected-resource/mcp";
-const ROOT: &str = "a.example/.well-known/oauth-protected-resource";
-const SERVER: &str = "auth.example/.well-known/oauth-authorization-server/t";
-
 #[test]
 fn the_way_in_is_looked_for_in_order_and_named() {
+    const INSERTED: &str = "a.example/.well-known/oauth-protected-resource/mcp";
+    const ROOT: &str = "a.example/.well-known/oauth-protected-resource";
+    const SERVER: &str = "auth.example/.well-known/oauth-authorization-server/t";
     let looked = |challenge: Option<&str>, found: Option<&str>, issuer: bool| {
         let exchanges = inquire(&terms(Profile::Compliance, BUDGET), |ask| match ask.leg {
             Leg::ResourceMetadata if Some(ask.request.url.as_str()) != found => Says::bare(404),
