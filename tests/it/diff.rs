@@ -105,8 +105,7 @@ fn every_change_is_told_in_every_format() {
     }
 
     let same = diff(&before, &before, &[]);
-    let said = text(&same.stdout).replace('
-', " ");
+    let said = text(&same.stdout).replace('\n', " ");
     assert!(said.contains("0 changed, 0 appeared, 0 are gone"), "{said}");
 }
 
