@@ -376,7 +376,7 @@ pub struct EvidenceWriter {
 }
 
 impl EvidenceWriter {
-    /// Adds a [`line`].
+    /// Adds a [`line()`].
     ///
     /// # Errors
     /// When it cannot be written.

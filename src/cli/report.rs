@@ -7,6 +7,7 @@ use anyhow::{Context, Result};
 use clap::Args;
 use jiff::Timestamp;
 
+use crate::finding::Check;
 use crate::inquiry::Profile;
 use crate::manifest::Manifest;
 use crate::reckon;
@@ -311,7 +312,10 @@ fn timeless(row: Row) -> Row {
             it.to_string()
         })
     };
+    let is_timed = |finding: &&str| *finding == Check::SlowFirstByte.name();
+    let findings: Vec<&str> = row.findings.split(';').filter(|it| !is_timed(it)).collect();
     Row {
+        findings: findings.join(";"),
         url: portless(row.url),
         endpoint: row.endpoint.map(portless),
         final_url: row.final_url.map(portless),
