@@ -142,7 +142,7 @@ pub fn deadline(reached: Reached) -> Fault {
 }
 
 /// No descriptor, port or buffer left on this machine: EMFILE, ENFILE, EADDRNOTAVAIL, ENOBUFS, ENOMEM.
-fn is_exhaustion(error: &io::Error) -> bool {
+pub(crate) fn is_exhaustion(error: &io::Error) -> bool {
     error.kind() == ErrorKind::AddrNotAvailable
         || error.kind() == ErrorKind::OutOfMemory
         || (cfg!(unix) && matches!(error.raw_os_error(), Some(23 | 24)))

@@ -191,7 +191,7 @@ impl Forecast {
         }
     }
 
-    /// What a scan of these targets, which are the endpoints of the rows that were counted, would do.
+    /// What a scan of these targets would do. They are endpoints of the rows that were counted: all, or a sample.
     #[must_use]
     pub fn outlook(self, targets: &[Target], suffixes: &Suffixes, tempo: Tempo) -> Outlook {
         let mut hosts: HashMap<&str, u64> = HashMap::new();
@@ -212,7 +212,10 @@ impl Forecast {
         }
         let (hosts_in_all, sites) = (hosts.len() as u64, lanes.len() as u64);
         let (slash_variants, www_variants) = variants(targets);
-        let named = |number: usize| u64::from(self.named.get(number).copied().unwrap_or_default());
+        let named = |endpoint: u32| {
+            let rows = self.named.get(endpoint as usize).copied();
+            u64::from(rows.unwrap_or_default())
+        };
         let mut lanes: Vec<(String, (u64, u64))> = lanes.into_iter().collect();
         lanes.sort_by(|(a, (_, a_sent)), (b, (_, b_sent))| b_sent.cmp(a_sent).then(a.cmp(b)));
         let busiest = lanes
@@ -220,8 +223,10 @@ impl Forecast {
             .map_or(0.0, |(_, (_, requests))| at_gap(*requests, tempo.gap));
         let mut repeated: Vec<(String, u64)> = Vec::new();
         let mut several = 0;
-        for (number, target) in targets.iter().enumerate() {
-            let rows = named(number);
+        let mut rows_probed = 0;
+        for target in targets {
+            let rows = named(target.endpoint);
+            rows_probed += rows;
             several += u64::from(rows > 1);
             if rows > 1 {
                 repeated.push((target::redacted(&target.url), rows));
@@ -238,7 +243,11 @@ impl Forecast {
         let mut variables: Vec<(String, u64)> = self.variables.into_iter().collect();
         variables.sort_by(|(a, a_rows), (b, b_rows)| b_rows.cmp(a_rows).then(a.cmp(b)));
         let endpoints = targets.len() as u64;
-        let rows_probed = self.named.iter().map(|it| u64::from(*it)).sum();
+        let rows_named: u64 = self.named.iter().map(|it| u64::from(*it)).sum();
+        let mut left_out = self.left_out;
+        if rows_named > rows_probed {
+            *left_out.entry(Unmeasured::SampledOut).or_default() += rows_named - rows_probed;
+        }
         let all_requests = if tempo.rate == 0 {
             0.0
         } else {
@@ -251,7 +260,7 @@ impl Forecast {
             hosts: hosts_in_all,
             sites,
             unprobeable: self.unprobeable,
-            left_out: self.left_out,
+            left_out,
             variables,
             templates_filled: self.filled,
             deprecated: self.deprecated,

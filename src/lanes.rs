@@ -1,120 +1,16 @@
-//! Pace: one lane a site. A lane's requests start at least a gap apart, whatever they are for; lanes run side
-//! by side, longest first; nothing holds a place while it waits. What a request is, is the caller's affair.
+//! Lanes: what is to be done, grouped by site, and done side by side, longest lane first. When a request may
+//! start is `road`'s affair, and what it is, the caller's.
 
+use std::collections::HashMap;
 use std::future::Future;
-use std::num::NonZeroU32;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
-use std::time::Duration;
 
-use governor::clock::QuantaClock;
-use governor::middleware::NoOpMiddleware;
-use governor::state::{InMemoryState, NotKeyed};
-use governor::{Quota, RateLimiter};
-use tokio::sync::{Mutex, OwnedSemaphorePermit, Semaphore};
+use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
-use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 
-/// Refusals (429, 503) in a row after which a lane is closed.
-const STRIKES: u32 = 3;
-
-/// The longest that a lane is paused at a server's word.
-const LONGEST_PAUSE: Duration = Duration::from_mins(1);
-
-/// The pause after a first refusal that names no time; it doubles with each further one.
-const FIRST_PAUSE: Duration = Duration::from_secs(1);
-
-/// How hard to push.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Pace {
-    /// Requests in flight, all lanes together.
-    pub width: usize,
-    /// Endpoints in flight in one lane.
-    pub depth: usize,
-    /// The least time between two request starts in one lane.
-    pub gap: Duration,
-    /// Requests a second, all lanes together; none: no limit.
-    pub rate: Option<NonZeroU32>,
-}
-
-impl Default for Pace {
-    fn default() -> Self {
-        Self {
-            width: 256,
-            depth: 2,
-            gap: Duration::from_millis(500),
-            rate: NonZeroU32::new(100),
-        }
-    }
-}
-
-type Limiter = RateLimiter<
-    NotKeyed,
-    InMemoryState,
-    QuantaClock,
-    NoOpMiddleware<governor::clock::QuantaInstant>,
->;
-
-/// What all lanes share: the places in flight, and the rate of the run.
-#[derive(Debug)]
-struct Shared {
-    places: Arc<Semaphore>,
-    /// Behind a fair lock: a limiter with many waiters wakes them all at each turn.
-    rate: Option<Mutex<Limiter>>,
-}
-
-/// The pace of one lane.
-#[derive(Debug)]
-pub struct Lane {
-    shared: Arc<Shared>,
-    gap: Duration,
-    /// When the next request may start. The lock is fair, so requests start in the order they asked.
-    next_start: Mutex<Instant>,
-    strikes: AtomicU32,
-}
-
-impl Lane {
-    /// Waits for the lane's turn. The place in flight is held until the permit is dropped.
-    ///
-    /// # Panics
-    /// Never: the places are not closed while a lane holds them.
-    pub async fn turn(&self) -> OwnedSemaphorePermit {
-        let mut next_start = self.next_start.lock().await;
-        sleep_until(*next_start).await;
-        // Only now: what waits for its lane holds no place, and what has a place starts at once.
-        let place = Arc::clone(&self.shared.places)
-            .acquire_owned()
-            .await
-            .expect("the places are never closed");
-        if let Some(rate) = &self.shared.rate {
-            rate.lock().await.until_ready().await;
-        }
-        *next_start = Instant::now() + self.gap;
-        place
-    }
-
-    /// The site refused us for now: the lane waits as long as it asks for, or longer each time.
-    pub async fn pause(&self, asked: Option<Duration>) {
-        let strikes = self.strikes.fetch_add(1, Ordering::Relaxed);
-        let wait = asked
-            .unwrap_or(FIRST_PAUSE * 2u32.saturating_pow(strikes))
-            .min(LONGEST_PAUSE);
-        let mut next_start = self.next_start.lock().await;
-        *next_start = (*next_start).max(Instant::now() + wait);
-    }
-
-    /// The site answered as usual.
-    pub fn relax(&self) {
-        self.strikes.store(0, Ordering::Relaxed);
-    }
-
-    /// The site has refused so often in a row that the rest is left alone.
-    #[must_use]
-    pub fn is_closed(&self) -> bool {
-        self.strikes.load(Ordering::Relaxed) >= STRIKES
-    }
-}
+use crate::road::Pace;
+use crate::target::scatter;
 
 /// What became of a job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -132,38 +28,21 @@ pub async fn drive<T, F>(
     lanes: Vec<Vec<T>>,
     pace: Pace,
     stop: CancellationToken,
-    job: impl Fn(T, Arc<Lane>) -> F + Clone + Send + Sync + 'static,
+    job: impl Fn(T) -> F + Clone + Send + Sync + 'static,
 ) where
     T: Send + 'static,
     F: Future<Output = Done<T>> + Send + 'static,
 {
-    let shared = Arc::new(Shared {
-        places: Arc::new(Semaphore::new(pace.width)),
-        rate: pace.rate.map(|rate| {
-            Mutex::new(RateLimiter::direct(
-                Quota::per_second(rate).allow_burst(NonZeroU32::MIN),
-            ))
-        }),
-    });
     // More lanes than places, since a lane that waits for its turn holds none.
     let open = Arc::new(Semaphore::new(pace.width * 2 + 64));
     let mut running = JoinSet::new();
     for items in lanes {
         let opened = tokio::select! { it = Arc::clone(&open).acquire_owned() => it, () = stop.cancelled() => break };
         while running.try_join_next().is_some() {}
-        let lane = Arc::new(Lane {
-            shared: Arc::clone(&shared),
-            gap: pace.gap,
-            next_start: Mutex::new(Instant::now()),
-            strikes: AtomicU32::new(0),
-        });
         let (job, stop) = (job.clone(), stop.clone());
         running.spawn(async move {
             let _opened = opened;
-            run_lane(items, pace.depth, &stop, |item| {
-                job(item, Arc::clone(&lane))
-            })
-            .await;
+            run_lane(items, pace.depth, &stop, job).await;
         });
     }
     while running.join_next().await.is_some() {}
@@ -209,7 +88,7 @@ fn outcome<T>(done: Option<Result<Done<T>, tokio::task::JoinError>>) -> Option<T
 /// come in an order that depends on the seed alone, so that no part of a list is asked first by habit.
 #[must_use]
 pub fn lanes<T>(items: Vec<T>, site: impl Fn(&T) -> String, seed: u64) -> Vec<Vec<T>> {
-    let mut by_site: std::collections::HashMap<String, Vec<T>> = std::collections::HashMap::new();
+    let mut by_site: HashMap<String, Vec<T>> = HashMap::new();
     for item in items {
         by_site.entry(site(&item)).or_default().push(item);
     }
@@ -226,20 +105,13 @@ pub fn lanes<T>(items: Vec<T>, site: impl Fn(&T) -> String, seed: u64) -> Vec<Ve
     lanes.into_iter().map(|(_, _, lane)| lane).collect()
 }
 
-/// FNV-1a: the same on every machine and in every release.
-fn scatter(text: &str, seed: u64) -> u64 {
-    let mut hash = 0xcbf2_9ce4_8422_2325 ^ seed;
-    for byte in text.bytes() {
-        hash = (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
-    }
-    hash
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::collections::HashMap;
+    use crate::road::Road;
     use std::sync::Mutex as StdMutex;
+    use std::time::Duration;
+    use tokio::time::Instant;
 
     /// When each site's requests started, in milliseconds, on a clock that costs nothing.
     async fn starts(
@@ -259,14 +131,15 @@ mod tests {
             });
         }
         let log = Arc::clone(&seen);
+        let road = Road::new(&pace);
         drive(
             lanes(work, |site| (*site).to_owned(), 1),
             pace,
             stop,
-            move |site, lane: Arc<Lane>| {
-                let log = Arc::clone(&log);
+            move |site| {
+                let (log, road) = (Arc::clone(&log), Arc::clone(&road));
                 async move {
-                    let _place = lane.turn().await;
+                    let _place = road.turn(&road.lane(site, site), None).await;
                     let at = u64::try_from(began.elapsed().as_millis()).unwrap();
                     log.lock().unwrap().entry(site).or_default().push(at);
                     tokio::time::sleep(Duration::from_millis(takes)).await;
@@ -283,6 +156,7 @@ mod tests {
         depth: 4,
         gap: Duration::from_secs(1),
         rate: None,
+        per_address: None,
     };
 
     fn mixed() -> Vec<&'static str> {
@@ -331,30 +205,6 @@ mod tests {
     async fn stopping_finishes_what_has_started_and_starts_nothing() {
         let seen = starts(PACE, vec!["hot"; 60], 2500, Some(4500)).await;
         assert!(seen["hot"].len() < 10, "{seen:?}");
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn a_refusal_pauses_its_lane_and_a_row_of_them_closes_it() {
-        let lane = Lane {
-            shared: Arc::new(Shared {
-                places: Arc::new(Semaphore::new(1)),
-                rate: None,
-            }),
-            gap: Duration::from_secs(1),
-            next_start: Mutex::new(Instant::now()),
-            strikes: AtomicU32::new(0),
-        };
-        let began = Instant::now();
-        drop(lane.turn().await);
-        lane.pause(Some(Duration::from_secs(7))).await;
-        drop(lane.turn().await);
-        assert_eq!(began.elapsed().as_secs(), 7);
-        lane.pause(None).await;
-        assert!(!lane.is_closed());
-        lane.pause(None).await;
-        assert!(lane.is_closed());
-        lane.relax();
-        assert!(!lane.is_closed());
     }
 
     #[test]

@@ -6,7 +6,7 @@
 //!
 //! A line of a list becomes a `Listing` (`list`), and frozen into the run's list an `Entry` with the endpoint
 //! it aims at, or why it aims at none (`roll`, `target`). Endpoints that share a site form a lane; lanes run
-//! side by side, longest first, and in a lane requests start a gap apart (`lanes`). What an endpoint is asked
+//! side by side, longest first, and in a lane requests start a gap apart (`lanes`, `road`). What an endpoint is asked
 //! is decided by `inquiry`, a pure function of everything exchanged with it so far; `probe` sends it and gives
 //! back an `Exchange`: what was sent, what came back, nothing concluded. One writer appends exchanges to
 //! `evidence.ndjson` (`scan`, `store`). That file is the run.
@@ -21,18 +21,21 @@
 //!
 //! Pure, so without IO, clock or runtime:
 //! - [`target`], [`roll`], [`list`]: a listed address, the frozen list, the formats lists come in
+//! - [`exclude`], [`robots`]: who is left alone
 //! - [`mcp`], [`jsonrpc`], [`envelope`], [`json`]: the requests we send, the messages we understand
 //! - [`exchange`], [`body`], [`coding`], [`sse`], [`challenge`], [`redirect`]: what came back, and its parts
 //! - [`inquiry`], [`classify`], [`settle`], [`hint`]: what to ask next, and what the answers mean
+//! - [`catalogue`]: the checks of the specification, what is asked for them, and what becomes of each
 //! - [`outcome`], [`finding`], [`row`]: the words of the census, each spelt once
 //! - [`tally`], [`stats`], [`report`], [`story`], [`explain`]: what is told of it
 //! - [`forecast`]: what a scan would do
+//! - [`diff`]: what changed between two runs, and what only the instrument changed
 //! - [`manifest`]: what a run was
 //!
 //! Shell, all the IO there is:
 //! - [`probe`] connects to targets, with [`resolve`] for names and addresses, [`trust`] for certificates, and
 //!   [`fault`], which alone knows what other libraries call their errors
-//! - [`lanes`] paces, [`scan`] runs, [`store`] keeps, [`reckon`] reads back, [`progress`] shows
+//! - [`road`] paces, [`lanes`] drives, [`scan`] runs, [`store`] keeps, [`reckon`] reads back, [`progress`] shows
 //! - [`world`] serves the loopback servers of the demo and the gauntlet
 //! - [`cli`] says what was typed
 //!
@@ -53,12 +56,15 @@
 //! 9. stdout carries the result that was asked for; everything else goes to stderr.
 
 pub mod body;
+pub mod catalogue;
 pub mod challenge;
 pub mod classify;
 pub mod cli;
 pub mod coding;
+pub mod diff;
 pub mod envelope;
 pub mod exchange;
+pub mod exclude;
 pub mod explain;
 pub mod fault;
 pub mod finding;
@@ -79,6 +85,8 @@ pub mod reckon;
 pub mod redirect;
 pub mod report;
 pub mod resolve;
+pub mod road;
+pub mod robots;
 pub mod roll;
 pub mod row;
 pub mod scan;

@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use crate::inquiry::Opening;
+use crate::inquiry::{Opening, Profile};
 
 /// Which set of reading rules this build has. It grows with every change that can move a row.
 pub const RULES_VERSION: u32 = 1;
@@ -24,6 +24,12 @@ pub struct Manifest {
     pub lists: Vec<ListFile>,
     /// Orders lanes of equal length, and draws samples.
     pub seed: u64,
+    /// What `robots.txt` forbids was left alone.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub robots: bool,
+    /// How many endpoints of a site were asked at most, drawn by the seed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_per_site: Option<usize>,
     /// How it was paced and bounded.
     pub parameters: Parameters,
     /// Suffixes beside the public list under which every name is a site of its own.
@@ -71,6 +77,10 @@ pub struct Parameters {
     pub protocol_version: String,
     /// What was asked first.
     pub opening: Opening,
+    /// How much was asked.
+    pub profile: Profile,
+    /// Requests that might be spent on one endpoint for the checks of the specification.
+    pub budget: usize,
     /// Who asked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub contact: Option<String>,
@@ -82,6 +92,8 @@ pub struct Parameters {
     pub gap_ms: u64,
     /// Requests a second; 0: no limit.
     pub rate: u32,
+    /// Requests a second to one address; 0: no limit.
+    pub per_address: u32,
     /// One exchange.
     pub timeout_ms: u64,
     /// Name, connection and handshake.
@@ -97,6 +109,9 @@ pub struct Parameters {
     /// Ranges that were opened beside the public addresses.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub allow_net: Vec<String>,
+    /// Hosts and ranges that were left alone because they asked for it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub excluded: Vec<String>,
 }
 
 impl Manifest {
@@ -110,6 +125,8 @@ impl Manifest {
             vantage: None,
             lists: Vec::new(),
             seed: 0,
+            robots: false,
+            max_per_site: None,
             parameters,
             suffixes: Vec::new(),
             started_at,

@@ -251,6 +251,8 @@ names! {
         InvalidUrl = "invalid_url",
         /// On the exclusion list.
         Excluded = "excluded",
+        /// The site's robots.txt forbids it.
+        Robots = "robots",
         /// The registry has taken it down.
         Deleted = "deleted",
         /// The list row cannot be read.

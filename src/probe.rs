@@ -79,44 +79,58 @@ pub struct Reach {
 #[derive(Debug, Clone)]
 pub struct Prober {
     client: Client,
+    resolver: Resolver,
     limits: Limits,
     policy: Arc<AddressPolicy>,
     identity: Identity,
+}
+
+/// The way to a host: its addresses, or why there is none.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Way {
+    /// Checked against the address policy; the only ones that will be connected to.
+    pub addresses: Result<Vec<IpAddr>, Fault>,
+    /// How long the name took; none for an address.
+    pub took: Option<Duration>,
+}
+
+impl Way {
+    /// The address that is tried first.
+    #[must_use]
+    pub fn first(&self) -> Option<IpAddr> {
+        self.addresses.as_ref().ok()?.first().copied()
+    }
 }
 
 /// When the phases of one exchange ended, in microseconds from its start. Zero: not yet.
 #[derive(Debug)]
 struct Phases {
     start: Instant,
-    resolved: AtomicU64,
+    /// How long the name took, before the start.
+    named: Option<Duration>,
+    addresses: Vec<IpAddr>,
     /// The TLS handshake began, so the TCP connection was there.
     connected: AtomicU64,
     /// The connection was ready for a request.
     ready: AtomicU64,
-    /// The first address tried was IPv6.
-    v6_first: AtomicBool,
     /// The server asked for a certificate of ours, and got none.
     certificate_asked: AtomicBool,
-    literal: bool,
 }
 
 impl Phases {
-    fn new(start: Instant, literal: bool) -> Self {
-        let zero = AtomicU64::default;
+    fn new(way: &Way) -> Self {
         Self {
-            start,
-            resolved: zero(),
-            connected: zero(),
-            ready: zero(),
-            v6_first: AtomicBool::default(),
+            start: Instant::now(),
+            named: way.took,
+            addresses: way.addresses.clone().unwrap_or_default(),
+            connected: AtomicU64::default(),
+            ready: AtomicU64::default(),
             certificate_asked: AtomicBool::default(),
-            literal,
         }
     }
 
     fn mark(&self, phase: &AtomicU64) {
-        let elapsed = u64::try_from(self.start.elapsed().as_micros()).unwrap_or(u64::MAX);
-        phase.store(elapsed.max(1), Ordering::Relaxed);
+        phase.store(micros(self.start.elapsed()).max(1), Ordering::Relaxed);
     }
 
     fn at(phase: &AtomicU64) -> Option<u64> {
@@ -128,10 +142,8 @@ impl Phases {
             Reached::Asked
         } else if Self::at(&self.connected).is_some() {
             Reached::Handshake
-        } else if self.literal || Self::at(&self.resolved).is_some() {
-            Reached::Connecting
         } else {
-            Reached::Resolving
+            Reached::Connecting
         }
     }
 
@@ -141,24 +153,22 @@ impl Phases {
             reason = "microseconds of one exchange are far below 2^52"
         )]
         let ms = |micros: u64| micros as f64 / 1000.0;
-        let (resolved, connected, ready) = (
-            Self::at(&self.resolved),
-            Self::at(&self.connected),
-            Self::at(&self.ready),
-        );
-        let from = resolved.unwrap_or_default();
+        let named = self.named.map_or(0, micros);
+        let (connected, ready) = (Self::at(&self.connected), Self::at(&self.ready));
         Timing {
-            dns_ms: resolved.map(ms),
-            connect_ms: connected.or(ready).map(|at| ms(at.saturating_sub(from))),
+            dns_ms: self.named.map(|it| ms(micros(it))),
+            connect_ms: connected.or(ready).map(ms),
             tls_ms: connected
                 .zip(ready)
                 .map(|(began, ended)| ms(ended.saturating_sub(began))),
-            first_byte_ms: first_byte.map(ms),
-            total_ms: Some(ms(
-                u64::try_from(self.start.elapsed().as_micros()).unwrap_or(u64::MAX)
-            )),
+            first_byte_ms: first_byte.map(|at| ms(named + at)),
+            total_ms: Some(ms(named + micros(self.start.elapsed()))),
         }
     }
+}
+
+fn micros(duration: Duration) -> u64 {
+    u64::try_from(duration.as_micros()).unwrap_or(u64::MAX)
 }
 
 tokio::task_local! {
@@ -260,32 +270,21 @@ where
     }
 }
 
-/// The resolver, as the HTTP client wants it.
+/// The addresses that were found before, as the HTTP client wants them: it looks up nothing itself.
 #[derive(Debug)]
-struct Names(Resolver);
+struct Found;
 
-impl reqwest::dns::Resolve for Names {
-    fn resolve(&self, name: reqwest::dns::Name) -> reqwest::dns::Resolving {
-        let resolver = self.0.clone();
-        let phases = PHASES.try_with(Arc::clone).ok();
-        Box::pin(async move {
-            let found = resolver
-                .lookup(name.as_str())
-                .await
-                .map_err(resolve::carried)?;
-            if let Some(phases) = phases {
-                phases.mark(&phases.resolved);
-                phases.v6_first.store(
-                    found.addresses.first().is_some_and(IpAddr::is_ipv6),
-                    Ordering::Relaxed,
-                );
-            }
-            let addresses = found
-                .addresses
-                .into_iter()
-                .map(|address| SocketAddr::new(address, 0));
+impl reqwest::dns::Resolve for Found {
+    fn resolve(&self, _: reqwest::dns::Name) -> reqwest::dns::Resolving {
+        let found = PHASES
+            .try_with(|phases| phases.addresses.clone())
+            .unwrap_or_default();
+        Box::pin(std::future::ready(if found.is_empty() {
+            Err(resolve::carried(Fault::Local(LocalFault::Instrument)))
+        } else {
+            let addresses = found.into_iter().map(|address| SocketAddr::new(address, 0));
             Ok(Box::new(addresses) as reqwest::dns::Addrs)
-        })
+        }))
     }
 }
 
@@ -304,11 +303,10 @@ impl Prober {
         let mut tls = trust::client_config(&extra_roots)?;
         tls.resumption = rustls::client::Resumption::store(Arc::new(NoSessions));
         tls.client_auth_cert_resolver = Arc::new(NoCertificate);
-        // Shorter than the connect deadline, so that a name server's silence has a name of its own.
-        let resolver = Resolver::new(dns_server, limits.connect * 4 / 5, Arc::clone(&policy))?;
+        let resolver = Resolver::new(dns_server, limits.connect, Arc::clone(&policy))?;
         let client = Client::builder()
             .tls_backend_preconfigured(tls)
-            .dns_resolver(Arc::new(Names(resolver)))
+            .dns_resolver(Arc::new(Found))
             .connector_layer(ReadyMark)
             .connect_timeout(limits.connect)
             .redirect(reqwest::redirect::Policy::none())
@@ -324,6 +322,7 @@ impl Prober {
             .context("cannot set up the HTTP client")?;
         Ok(Self {
             client,
+            resolver,
             limits,
             policy,
             identity,
@@ -335,13 +334,66 @@ impl Prober {
         let mut exchanges = Vec::new();
         while let Next::Ask(ask) | Next::Later(ask) = inquiry::next(target, &exchanges, terms) {
             tokio::time::sleep(Duration::from_millis(ask.wait_ms)).await;
-            exchanges.extend(self.send(target.endpoint, &ask).await);
+            let way = self.find(&ask.request.url).await;
+            exchanges.extend(
+                self.send(target.endpoint, &ask, &way, || std::future::ready(()))
+                    .await,
+            );
         }
         exchanges
     }
 
-    /// Sends what is asked. One exchange comes of it, or two: an HTTP+SSE stream, and the message `POSTed` to its endpoint.
-    pub async fn send(&self, endpoint: u32, ask: &Ask) -> Vec<Exchange> {
+    /// Finds the way to the host of a URL.
+    pub async fn find(&self, url: &str) -> Way {
+        let began = Instant::now();
+        let url = Url::parse(url).ok();
+        if url
+            .as_ref()
+            .is_some_and(|url| self.policy.excluded().covers(url))
+        {
+            return Way {
+                addresses: Err(Fault::Excluded),
+                took: None,
+            };
+        }
+        match url.as_ref().and_then(Url::host) {
+            Some(Host::Domain(name)) => {
+                let found = self.resolver.lookup(name).await;
+                Way {
+                    addresses: found.map(|it| it.addresses),
+                    took: Some(began.elapsed()),
+                }
+            }
+            Some(Host::Ipv4(address)) => self.literal(address.into()),
+            Some(Host::Ipv6(address)) => self.literal(address.into()),
+            None => Way {
+                addresses: Err(Fault::Local(LocalFault::Instrument)),
+                took: None,
+            },
+        }
+    }
+
+    fn literal(&self, address: IpAddr) -> Way {
+        let addresses = if self.policy.allows(address) {
+            Ok(vec![address])
+        } else {
+            Err(Fault::PrivateAddress(address))
+        };
+        Way {
+            addresses,
+            took: None,
+        }
+    }
+
+    /// Sends what is asked, over the way that was found. One exchange comes of it, or two: an HTTP+SSE stream, and
+    /// the message sent to its endpoint, which waits for `turn` first.
+    pub async fn send<T: Future<Output = ()>>(
+        &self,
+        endpoint: u32,
+        ask: &Ask,
+        way: &Way,
+        turn: impl Fn() -> T,
+    ) -> Vec<Exchange> {
         let total = if ask.half_time {
             self.limits.total / 2
         } else {
@@ -354,10 +406,20 @@ impl Prober {
             ask.leg,
             ask.request.clone(),
             total,
+            way,
         );
         let reply = match sending.open().await {
             Ok(response) if ask.leg == Leg::SseStream => {
-                return sending.converse(response, &ask.version).await;
+                return sending.converse(response, &ask.version, turn).await;
+            }
+            // A stream that is opened has told what it was opened for.
+            Ok(response)
+                if ask.leg == Leg::Listen && head(&response).media_type() == EVENT_STREAM =>
+            {
+                Reply::Answer(Answer {
+                    end: BodyEnd::Left,
+                    ..head(&response)
+                })
             }
             Ok(response) => sending.read(response).await,
             Err(fault) => Reply::Fault(fault),
@@ -369,6 +431,7 @@ impl Prober {
 /// One request under way.
 struct Sending<'a> {
     prober: &'a Prober,
+    way: &'a Way,
     endpoint: u32,
     attempt: u8,
     leg: Leg,
@@ -398,19 +461,19 @@ impl<'a> Sending<'a> {
         leg: Leg,
         request: Request,
         total: Duration,
+        way: &'a Way,
     ) -> Self {
-        let start = Instant::now();
-        let literal =
-            Url::parse(&request.url).is_ok_and(|url| !matches!(url.host(), Some(Host::Domain(_))));
+        let phases = Phases::new(way);
         Self {
             prober,
+            way,
             endpoint,
             attempt,
             leg,
             request,
             started_at: Timestamp::now(),
-            deadline: start + total,
-            phases: Arc::new(Phases::new(start, literal)),
+            deadline: phases.start + total,
+            phases: Arc::new(phases),
             first_byte: None,
             connection: Connection::default(),
         }
@@ -420,11 +483,7 @@ impl<'a> Sending<'a> {
     async fn open(&mut self) -> Result<Response, Fault> {
         let url =
             Url::parse(&self.request.url).map_err(|_| Fault::Local(LocalFault::Instrument))?;
-        if let Some(address) = literal(&url)
-            && !self.prober.policy.allows(address)
-        {
-            return Err(Fault::PrivateAddress(address));
-        }
+        self.way.addresses.as_ref().map_err(|fault| *fault)?;
         let method = Method::from_bytes(self.request.method.as_bytes())
             .map_err(|_| Fault::Local(LocalFault::Instrument))?;
         let mut builder = self.prober.client.request(method, url);
@@ -444,12 +503,11 @@ impl<'a> Sending<'a> {
             Ok(Err(error)) => return Err(self.lost(&error.without_url())),
             Ok(Ok(response)) => response,
         };
-        self.first_byte =
-            Some(u64::try_from(self.phases.start.elapsed().as_micros()).unwrap_or(u64::MAX));
+        self.first_byte = Some(micros(self.phases.start.elapsed()));
         let peer = response.remote_addr().map(|address| address.ip());
         self.connection = Connection {
             peer,
-            ipv6_unreachable: self.phases.v6_first.load(Ordering::Relaxed)
+            ipv6_unreachable: self.way.first().is_some_and(|it| it.is_ipv6())
                 && peer.is_some_and(|peer| peer.is_ipv4()),
         };
         Ok(response)
@@ -542,7 +600,12 @@ impl<'a> Sending<'a> {
     }
 
     /// The HTTP+SSE transport: waits for the stream's `endpoint`, POSTs `initialize` there, and listens on.
-    async fn converse(mut self, mut response: Response, version: &str) -> Vec<Exchange> {
+    async fn converse<T: Future<Output = ()>>(
+        mut self,
+        mut response: Response,
+        version: &str,
+        turn: impl Fn() -> T,
+    ) -> Vec<Exchange> {
         let mut answer = head(&response);
         if answer.status != 200 || answer.media_type() != EVENT_STREAM {
             let reply = self.read(response).await;
@@ -572,6 +635,7 @@ impl<'a> Sending<'a> {
                     let Some(endpoint) = endpoint else {
                         break 'stream BodyEnd::Left;
                     };
+                    turn().await;
                     // The endpoint was found: from here on the whole deadline counts.
                     self.deadline = Instant::now() + self.prober.limits.total;
                     waiting_for = Stage::SseNoResponse;
@@ -603,6 +667,7 @@ impl<'a> Sending<'a> {
             Leg::SseMessage,
             request,
             self.prober.limits.total,
+            self.way,
         );
         let reply = match sending.open().await {
             Ok(response) => sending.read(response).await,
@@ -687,13 +752,5 @@ fn head(response: &Response) -> Answer {
         headers: headers.collect(),
         body: Body::default(),
         end: BodyEnd::Complete,
-    }
-}
-
-fn literal(url: &Url) -> Option<IpAddr> {
-    match url.host()? {
-        Host::Ipv4(address) => Some(address.into()),
-        Host::Ipv6(address) => Some(address.into()),
-        Host::Domain(_) => None,
     }
 }

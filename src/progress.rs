@@ -94,10 +94,10 @@ pub async fn show(counts: Arc<Counts>, total: u64, mut ended: tokio::sync::onesh
                 #[expect(clippy::cast_precision_loss, reason = "a rate for people")]
                 let rate = counts.requests() as f64 / seconds;
                 bar.set_message(format!(
-                    "{rate:.0}/s, {} in flight, {}",
-                    counts.in_flight.load(Ordering::Relaxed),
-                    counts.verdicts()
+                    "{rate:.0}/s, {} in flight",
+                    counts.in_flight.load(Ordering::Relaxed)
                 ));
+                bar.set_prefix(counts.verdicts());
             }
             None => {
                 // Where stderr is gone there is nobody to tell.
@@ -116,7 +116,7 @@ pub async fn show(counts: Arc<Counts>, total: u64, mut ended: tokio::sync::onesh
 
 fn bar(total: u64) -> ProgressBar {
     let bar = ProgressBar::with_draw_target(Some(total), ProgressDrawTarget::stderr());
-    let style = ProgressStyle::with_template("{bar:24} {pos}/{len} {eta} left, {wide_msg}")
+    let style = ProgressStyle::with_template("{bar:24} {pos}/{len}, {eta} left, {msg}\n{prefix}")
         .expect("the template is a constant");
     bar.set_style(style.progress_chars("=> "));
     bar

@@ -6,7 +6,7 @@ use anyhow::Result;
 use crate::exchange::Exchange;
 use crate::inquiry;
 use crate::manifest::Manifest;
-use crate::outcome::{Detail, Unmeasured};
+use crate::outcome::{Detail, Unmeasured, Unprobeable};
 use crate::roll::{Aim, Entry};
 use crate::row::Row;
 use crate::store::{Evidence, Record, RunDir, file};
@@ -76,7 +76,7 @@ fn reckon(
             };
             let settled =
                 inquiry::settled(&target, &manifest.parameters.protocol_version, &exchanges);
-            let otherwise = Detail::Unmeasured(skipped.unwrap_or(Unmeasured::Interrupted));
+            let otherwise = skipped.unwrap_or(Detail::Unmeasured(Unmeasured::Interrupted));
             let row = Row::new(
                 &entry,
                 Some(suffixes.site(address)),
@@ -95,12 +95,13 @@ fn reckon(
 
 /// The exchanges among an endpoint's records, attempts in order, and why it was left alone, if it was.
 #[must_use]
-pub fn split(records: Vec<Record>) -> (Vec<Exchange>, Option<Unmeasured>) {
+pub fn split(records: Vec<Record>) -> (Vec<Exchange>, Option<Detail>) {
     let (mut exchanges, mut skipped) = (Vec::new(), None);
     for record in records {
         match record {
             Record::Exchange(exchange) => exchanges.push(*exchange),
-            Record::Skipped(it) => skipped = Some(it.skipped),
+            Record::Skipped(it) => skipped = Some(Detail::Unmeasured(it.skipped)),
+            Record::Refused(_) => skipped = Some(Detail::Unprobeable(Unprobeable::Robots)),
         }
     }
     exchanges.sort_by_key(|exchange| exchange.attempt);

@@ -1,6 +1,7 @@
 //! Names -> addresses, with typed failures, and the address policy: what is not public is refused after
 //! resolution, and the addresses that were checked are the ones that are connected to.
 
+use std::io::ErrorKind;
 use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,7 +15,9 @@ use hickory_resolver::net::runtime::TokioRuntimeProvider;
 use hickory_resolver::net::{DnsError, NetError};
 use hickory_resolver::proto::op::ResponseCode;
 
-use crate::exchange::{DnsFault, Fault};
+use tokio::sync::Semaphore;
+
+use crate::exchange::{DnsFault, Fault, LocalFault};
 use crate::fault::Carried;
 use crate::target::AddressPolicy;
 
@@ -23,6 +26,9 @@ const ATTEMPTS: u32 = 2;
 
 /// Answers kept: a census asks each name a few times within minutes.
 const CACHE: u64 = 4096;
+
+/// Names being looked up at once.
+pub const QUESTIONS: usize = 128;
 
 /// What a name resolved to.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -36,6 +42,8 @@ pub struct Resolved {
 pub struct Resolver {
     inner: TokioResolver,
     policy: Arc<AddressPolicy>,
+    /// Each question holds a socket while it is open.
+    open: Arc<Semaphore>,
 }
 
 impl std::fmt::Debug for Resolver {
@@ -82,7 +90,11 @@ impl Resolver {
             .with_options(options)
             .build()
             .context("cannot set up the resolver")?;
-        Ok(Self { inner, policy })
+        Ok(Self {
+            inner,
+            policy,
+            open: Arc::new(Semaphore::new(QUESTIONS)),
+        })
     }
 
     /// The addresses of a name.
@@ -90,13 +102,20 @@ impl Resolver {
     /// # Errors
     /// The fault: why there are none, or that one of them is not public.
     pub async fn lookup(&self, name: &str) -> Result<Resolved, Fault> {
+        let _open = self.open.acquire().await;
         // The root's dot: no search list of this machine's may complete a stranger's name.
         let found = self
             .inner
             .lookup_ip(format!("{}.", name.trim_end_matches('.')))
             .await
-            .map_err(|error| Fault::Dns(dns(&error)))?;
+            .map_err(|error| fault(&error))?;
         let addresses: Vec<IpAddr> = found.iter().collect();
+        if addresses
+            .iter()
+            .any(|it| self.policy.excluded().covers_address(*it))
+        {
+            return Err(Fault::Excluded);
+        }
         if let Some(private) = addresses
             .iter()
             .find(|address| !self.policy.allows(**address))
@@ -128,8 +147,8 @@ fn has_route(address: IpAddr) -> bool {
         .is_ok()
 }
 
-fn dns(error: &NetError) -> DnsFault {
-    match error {
+fn fault(error: &NetError) -> Fault {
+    Fault::Dns(match error {
         NetError::Timeout => DnsFault::Timeout,
         NetError::Dns(DnsError::NoRecordsFound(none)) => match none.response_code {
             ResponseCode::NXDomain => DnsFault::NxDomain,
@@ -137,9 +156,20 @@ fn dns(error: &NetError) -> DnsFault {
             _ => DnsFault::ServFail,
         },
         NetError::Dns(DnsError::ResponseCode(ResponseCode::NXDomain)) => DnsFault::NxDomain,
-        NetError::Io(io) if io.kind() == std::io::ErrorKind::TimedOut => DnsFault::Timeout,
+        NetError::Io(io) => match io.kind() {
+            ErrorKind::TimedOut => DnsFault::Timeout,
+            // The name server does not answer us, or we have nothing left to ask it with: that is no name's fault.
+            _ => {
+                return Fault::Local(if crate::fault::is_exhaustion(io) {
+                    LocalFault::Exhausted
+                } else {
+                    LocalFault::NoNetwork
+                });
+            }
+        },
+        NetError::NoConnections | NetError::Busy => return Fault::Local(LocalFault::NoNetwork),
         _ => DnsFault::ServFail,
-    }
+    })
 }
 
 /// For the HTTP client: the fault travels as the error and comes back out of the chain.

@@ -8,7 +8,7 @@ use url::Url;
 
 use crate::finding::{Check, Finding};
 use crate::outcome::{Transport, Unmeasured, Unprobeable};
-use crate::target::{self, AddressPolicy, Target};
+use crate::target::{self, AddressPolicy, Shard, Suffixes, Target};
 
 /// One input row, as it stands in `targets.ndjson`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -96,19 +96,18 @@ pub struct Listed {
 #[derive(Debug, Default)]
 pub struct Freezer {
     policy: AddressPolicy,
-    exclusions: Vec<String>,
     limit: Option<u32>,
+    shard: Option<(Shard, Suffixes)>,
     numbers: HashMap<String, u32>,
     targets: Vec<Target>,
 }
 
 impl Freezer {
-    /// A freezer under an address policy, with the hosts that asked to be left alone: each covers its subdomains.
+    /// A freezer under an address policy.
     #[must_use]
-    pub fn new(policy: AddressPolicy, exclusions: Vec<String>) -> Self {
+    pub fn new(policy: AddressPolicy) -> Self {
         Self {
             policy,
-            exclusions,
             ..Self::default()
         }
     }
@@ -117,6 +116,15 @@ impl Freezer {
     #[must_use]
     pub fn with_limit(self, limit: Option<u32>) -> Self {
         Self { limit, ..self }
+    }
+
+    /// Leaves out every endpoint of a site that belongs to another part.
+    #[must_use]
+    pub fn with_shard(self, shard: Option<Shard>, suffixes: &Suffixes) -> Self {
+        Self {
+            shard: shard.map(|shard| (shard, suffixes.clone())),
+            ..self
+        }
     }
 
     /// Freezes the next row.
@@ -133,91 +141,75 @@ impl Freezer {
             deprecated,
             extra,
         } = listed;
-        let entry = |url: String, aim: Aim, mut findings: Vec<Finding>| {
-            if deprecated {
-                findings.push(Check::DeprecatedListing.into());
+        let mut findings = Vec::new();
+        let aim = if let Some((why, said)) = refused {
+            let said = Some(said).filter(|it| !it.is_empty());
+            Aim::Unprobeable { why, said }
+        } else {
+            if filled.is_some() {
+                findings.push(Check::TemplateDefaultsUsed.into());
             }
-            Entry {
-                list,
-                line,
-                name,
-                url,
-                transport,
-                auth,
-                aim,
-                findings,
-                extra,
-            }
+            self.aim(filled.as_deref().unwrap_or(&url), transport, &mut findings)
         };
-        if let Some((why, said)) = refused {
-            return entry(
-                url,
-                Aim::Unprobeable {
-                    why,
-                    said: Some(said).filter(|it| !it.is_empty()),
-                },
-                Vec::new(),
-            );
+        if deprecated {
+            findings.push(Check::DeprecatedListing.into());
         }
-        let address = match target::address(filled.as_deref().unwrap_or(&url)) {
+        Entry {
+            list,
+            line,
+            name,
+            url,
+            transport,
+            auth,
+            aim,
+            findings,
+            extra,
+        }
+    }
+
+    /// What a listed address aims at.
+    fn aim(&mut self, raw: &str, transport: Option<Transport>, findings: &mut Vec<Finding>) -> Aim {
+        let unprobeable = |why| Aim::Unprobeable { why, said: None };
+        let address = match target::address(raw) {
             Ok(address) => address,
             Err(why) => {
-                let findings = if why == Unprobeable::Userinfo {
-                    vec![Check::CredentialsInListing.into()]
-                } else {
-                    Vec::new()
-                };
-                return entry(url, Aim::Unprobeable { why, said: None }, findings);
+                if why == Unprobeable::Userinfo {
+                    findings.push(Check::CredentialsInListing.into());
+                }
+                return unprobeable(why);
             }
         };
-        let mut findings = address.findings;
-        if filled.is_some() {
-            findings.push(Check::TemplateDefaultsUsed.into());
+        findings.extend(address.findings);
+        let address = address.url;
+        if self.policy.excluded().covers(&address) {
+            return unprobeable(Unprobeable::Excluded);
         }
-        if self.is_excluded(&address.url) {
-            return entry(
-                url,
-                Aim::Unprobeable {
-                    why: Unprobeable::Excluded,
-                    said: None,
-                },
-                findings,
-            );
+        if self.policy.refuses(&address) {
+            return unprobeable(Unprobeable::PrivateAddress);
         }
-        if self.policy.refuses(&address.url) {
-            return entry(
-                url,
-                Aim::Unprobeable {
-                    why: Unprobeable::PrivateAddress,
-                    said: None,
-                },
-                findings,
-            );
-        }
-        let is_known = self.numbers.contains_key(address.url.as_str());
-        if !is_known
-            && self
-                .limit
-                .is_some_and(|limit| self.targets.len() >= limit as usize)
-        {
-            return entry(
-                url,
-                Aim::LeftOut {
-                    why: Unmeasured::SampledOut,
-                    address: address.url,
-                },
-                findings,
-            );
-        }
-        let number = self.number(&address.url, transport);
-        entry(
-            url,
-            Aim::Endpoint {
-                number,
-                address: address.url,
+        match self.left_out(&address) {
+            Some(why) => Aim::LeftOut { why, address },
+            None => Aim::Endpoint {
+                number: self.number(&address, transport),
+                address,
             },
-            findings,
-        )
+        }
+    }
+
+    /// Why this run leaves an endpoint alone, if it does.
+    fn left_out(&self, url: &Url) -> Option<Unmeasured> {
+        if self
+            .shard
+            .as_ref()
+            .is_some_and(|(shard, suffixes)| !shard.holds(&suffixes.site(url)))
+        {
+            return Some(Unmeasured::OtherShard);
+        }
+        let is_known = self.numbers.contains_key(url.as_str());
+        let is_full = self
+            .limit
+            .is_some_and(|limit| self.targets.len() >= limit as usize);
+        (is_full && !is_known).then_some(Unmeasured::SampledOut)
     }
 
     /// The endpoints of everything frozen so far, by their numbers.
@@ -249,14 +241,6 @@ impl Freezer {
         });
         number
     }
-
-    fn is_excluded(&self, url: &Url) -> bool {
-        let host = url.host_str().unwrap_or_default();
-        self.exclusions.iter().any(|excluded| {
-            host.strip_suffix(excluded.as_str())
-                .is_some_and(|before| before.is_empty() || before.ends_with('.'))
-        })
-    }
 }
 
 /// The targets of a frozen list's endpoints, given in its order: what a resumed run asks.
@@ -272,6 +256,7 @@ pub fn targets(endpoints: impl IntoIterator<Item = (Url, Option<Transport>)>) ->
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::exclude::Exclusions;
 
     fn listed(url: &str, transport: Option<Transport>) -> Listed {
         Listed {
@@ -319,7 +304,10 @@ mod tests {
 
     #[test]
     fn an_exclusion_covers_subdomains_and_nothing_else() {
-        let mut freezer = Freezer::new(AddressPolicy::default(), vec!["example.com".into()]);
+        let mut freezer = Freezer::new(
+            AddressPolicy::default()
+                .excluding(Exclusions::read("example.com\n203.0.113.0/24").unwrap()),
+        );
         let mut excluded = |url: &str| {
             matches!(
                 freezer.freeze(listed(url, None)).aim,
@@ -330,6 +318,7 @@ mod tests {
             )
         };
         assert!(excluded("https://example.com/") && excluded("https://a.b.example.com/mcp"));
+        assert!(excluded("https://203.0.113.7:8443/mcp"));
         assert!(
             !excluded("https://notexample.com/") && !excluded("https://example.com.evil.example/")
         );

@@ -22,6 +22,9 @@ macro_rules! columns {
             /// Every column's name and what it holds, in the order of the file.
             pub const COLUMNS: &[(&str, &str)] = &[ $( (stringify!($column), $about), )+ ];
 
+            /// What kind of value each column holds, in the same order.
+            pub const KINDS: &[Kind] = &[ $( <$type as Cell>::KIND, )+ ];
+
             /// The row's cells, in the order of the columns, each inert in a spreadsheet.
             #[must_use]
             pub fn cells(&self) -> Vec<String> {
@@ -107,19 +110,45 @@ columns! {
     }
 }
 
+/// What kind of value a column holds.
+#[derive(Debug, Clone, Copy)]
+pub enum Kind {
+    /// Text.
+    Text,
+    /// A whole number.
+    Integer,
+    /// A number.
+    Number,
+    /// `true` or `false`.
+    Boolean,
+    /// One of a few words; they are given in order.
+    Word(fn() -> Vec<&'static str>),
+}
+
 /// A value as it stands in a cell.
 trait Cell {
+    const KIND: Kind;
     fn cell(&self) -> String;
 }
 
 macro_rules! cells {
-    ($($type:ty),+) => { $( impl Cell for $type { fn cell(&self) -> String { self.to_string() } } )+ };
+    ($($type:ty: $kind:expr),+) => { $(
+        impl Cell for $type {
+            const KIND: Kind = $kind;
+            fn cell(&self) -> String { self.to_string() }
+        }
+    )+ };
 }
-cells!(
-    String, u16, u32, i64, bool, Outcome, Verdict, Hint, Era, Transport, BodyKind, Session
-);
+cells!(String: Kind::Text, u16: Kind::Integer, u32: Kind::Integer, i64: Kind::Integer, bool: Kind::Boolean);
+
+macro_rules! words {
+    ($($type:ty),+) => { cells!($( $type: Kind::Word(|| <$type>::ALL.iter().map(|it| it.name()).collect()) ),+); };
+}
+words!(Outcome, Verdict, Hint, Era, Transport, BodyKind, Session);
 
 impl Cell for f64 {
+    const KIND: Kind = Kind::Number;
+
     fn cell(&self) -> String {
         format!("{self:.3}")
             .trim_end_matches('0')
@@ -129,6 +158,8 @@ impl Cell for f64 {
 }
 
 impl<T: Cell> Cell for Option<T> {
+    const KIND: Kind = T::KIND;
+
     fn cell(&self) -> String {
         self.as_ref().map(Cell::cell).unwrap_or_default()
     }

@@ -1,6 +1,8 @@
 //! A frozen list -> evidence: every endpoint asked, in its lane, everything written as it comes.
 //! Reading lists is `cli`'s and `list`'s affair; what the evidence says is `reckon`'s.
 
+mod permission;
+
 use std::collections::HashMap;
 use std::future::Future;
 use std::panic::AssertUnwindSafe;
@@ -13,20 +15,32 @@ use anyhow::{Context as _, Result};
 use jiff::Timestamp;
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
+use url::Url;
 
-use crate::exchange::{Answer, Exchange, Leg};
-use crate::inquiry::{self, Next, Terms};
-use crate::lanes::{self, Done, Lane, Pace};
+use permission::Permissions;
+
+use crate::exchange::{Answer, Exchange, Fault, Leg, LocalFault, Reply};
+use crate::inquiry::{self, Ask, Next, Terms};
+use crate::lanes::{self, Done};
 use crate::manifest::Manifest;
 use crate::outcome::{Unmeasured, Verdict};
 use crate::probe::Prober;
 use crate::progress::{self, Counts};
 use crate::reckon;
-use crate::store::{Record, RunDir, Skipped, file};
-use crate::target::{Secrets, Suffixes, Target};
+use crate::road::{Lane, Pace, Road};
+use crate::store::{self, Refused, RunDir, Skipped, file};
+use crate::tally::operator;
+use crate::target::{Secrets, Suffixes, Target, scatter};
 
 /// Records that may wait for the writer: enough to ride out a slow disk, few enough to bound memory.
 const QUEUE: usize = 256;
+
+/// How long the run waits when this machine has first run short of descriptors, ports or network; twice as long
+/// each further time.
+const SHORTAGE_WAIT: Duration = Duration::from_millis(250);
+
+/// When waiting has become as long as this, the shortage is taken for what it is.
+const LONGEST_SHORTAGE_WAIT: Duration = Duration::from_secs(16);
 
 /// Everything a run needs.
 #[derive(Debug)]
@@ -70,6 +84,8 @@ enum Pursuit {
     Stopped,
     /// The site has refused so often that it is left alone.
     SiteClosed,
+    /// The site's `robots.txt` says no, in these words.
+    Forbidden(String),
 }
 
 /// What every inquiry of a run shares.
@@ -78,10 +94,19 @@ struct Office {
     terms: Terms,
     stop: Stop,
     counts: Arc<Counts>,
-    records: mpsc::Sender<Record>,
+    records: mpsc::Sender<Vec<u8>>,
     unfinished: AtomicBool,
+    /// Inquiries that a closed site has left.
+    rested: Mutex<Vec<Inquiry>>,
+    /// Whether those have been taken up again.
+    last_chance: AtomicBool,
     asked: Mutex<HashMap<String, u64>>,
+    road: Arc<Road>,
     suffixes: Suffixes,
+    /// What sites let us ask, where the run keeps to that.
+    permissions: Option<Permissions>,
+    /// The suffixes beside the public list.
+    added: Vec<String>,
 }
 
 /// Asks every endpoint that has not been asked to the end, and gives the finished manifest.
@@ -103,6 +128,7 @@ pub async fn run(run: Run, stop: Stop, show_progress: bool) -> Result<Manifest> 
         .iter()
         .fold(Suffixes::default(), |suffixes, it| suffixes.with(it));
     let (counts, total) = (Arc::new(Counts::default()), targets.len() as u64);
+    let (targets, left_out) = sample(targets, manifest.max_per_site, &suffixes, manifest.seed);
     let inquiries = open_inquiries(&dir, targets, &terms, &counts)?;
     let lanes = lanes::lanes(
         inquiries,
@@ -133,24 +159,29 @@ pub async fn run(run: Run, stop: Stop, show_progress: bool) -> Result<Manifest> 
         counts: Arc::clone(&counts),
         records,
         unfinished: AtomicBool::new(false),
+        rested: Mutex::default(),
+        last_chance: AtomicBool::new(false),
         asked: Mutex::default(),
+        road: Road::new(&pace),
         suffixes,
+        permissions: manifest.robots.then(Permissions::default),
+        added: manifest.suffixes.clone(),
     });
-    let desk = Arc::clone(&office);
-    let driving = tokio::spawn(lanes::drive(
-        lanes,
-        pace,
-        stop.soft.clone(),
-        move |inquiry, lane| {
-            let office = Arc::clone(&desk);
-            async move { office.pursue(inquiry, &lane).await }
-        },
-    ));
-    let aborter = driving.abort_handle();
-    let stopped_hard = tokio::select! {
-        _ = driving => false,
-        () = stop.hard.cancelled() => { aborter.abort(); true }
-    };
+    for endpoint in left_out {
+        office.skip(endpoint, Unmeasured::SampledOut).await;
+        office.counts.finish(Verdict::Unmeasured);
+    }
+    let mut stopped_hard = drive(&office, lanes, pace, &stop).await;
+    // What was left alone because its site asked for a rest gets one more chance, now that time has passed.
+    let rested = office.give_another_chance();
+    if !stopped_hard && !rested.is_empty() {
+        let lanes = lanes::lanes(
+            rested,
+            |it: &Inquiry| office.suffixes.site(&it.target.url),
+            manifest.seed,
+        );
+        stopped_hard = drive(&office, lanes, pace, &stop).await;
+    }
 
     let _ = ended.send(());
     if let Some(showing) = showing {
@@ -178,6 +209,29 @@ pub async fn run(run: Run, stop: Stop, show_progress: bool) -> Result<Manifest> 
     Ok(manifest)
 }
 
+/// Drives the lanes until all are done, or the run is stopped at once, which it says.
+async fn drive(office: &Arc<Office>, lanes: Vec<Vec<Inquiry>>, pace: Pace, stop: &Stop) -> bool {
+    let desk = Arc::clone(office);
+    let mut driving = tokio::spawn(lanes::drive(
+        lanes,
+        pace,
+        stop.soft.clone(),
+        move |inquiry| {
+            let office = Arc::clone(&desk);
+            async move { office.pursue(inquiry).await }
+        },
+    ));
+    tokio::select! {
+        _ = &mut driving => false,
+        () = stop.hard.cancelled() => {
+            driving.abort();
+            // Only when its tasks are gone has the last record been handed over.
+            let _ = driving.await;
+            true
+        }
+    }
+}
+
 /// Writes `manifest.json`.
 ///
 /// # Errors
@@ -187,6 +241,29 @@ pub fn write_manifest(dir: &RunDir, manifest: &Manifest) -> Result<()> {
         serde_json::to_writer_pretty(&mut *to, manifest)?;
         Ok(to.write_all(b"\n")?)
     })
+}
+
+/// The targets to ask, at most so many of each site, and the numbers of those left out. The seed draws, and
+/// the same seed draws the same.
+pub(crate) fn sample(
+    targets: Vec<Target>,
+    most: Option<usize>,
+    suffixes: &Suffixes,
+    seed: u64,
+) -> (Vec<Target>, Vec<u32>) {
+    let Some(most) = most else {
+        return (targets, Vec::new());
+    };
+    let (mut kept, mut left_out) = (Vec::new(), Vec::new());
+    for mut lane in lanes::lanes(targets, |it| suffixes.site(&it.url), seed) {
+        lane.sort_by_key(|it| (scatter(it.url.as_str(), seed), it.endpoint));
+        left_out.extend(lane.iter().skip(most).map(|it| it.endpoint));
+        lane.truncate(most);
+        kept.extend(lane);
+    }
+    kept.sort_by_key(|it| it.endpoint);
+    left_out.sort_unstable();
+    (kept, left_out)
 }
 
 /// The inquiries that are not complete, with what their evidence holds already.
@@ -223,7 +300,7 @@ fn verdict(target: &Target, terms: &Terms, exchanges: &[Exchange]) -> Verdict {
 
 /// Writes what comes, in batches: everything that waits goes to the operating system together.
 fn drain(
-    mut queue: mpsc::Receiver<Record>,
+    mut queue: mpsc::Receiver<Vec<u8>>,
     writer: &mut crate::store::EvidenceWriter,
 ) -> Result<()> {
     while let Some(record) = queue.blocking_recv() {
@@ -238,16 +315,32 @@ fn drain(
 
 impl Office {
     /// Pursues an inquiry until it is complete, or wants to be taken up again later.
-    async fn pursue(&self, mut inquiry: Inquiry, lane: &Lane) -> Done<Inquiry> {
+    async fn pursue(&self, mut inquiry: Inquiry) -> Done<Inquiry> {
         let endpoint = inquiry.target.endpoint;
-        match unwinding(self.ask_all(&mut inquiry, lane)).await {
+        match unwinding(self.ask_all(&mut inquiry)).await {
             Ok(Pursuit::Complete) => {}
             Ok(Pursuit::Later) => return Done::Again(inquiry),
             Ok(Pursuit::Stopped) => {
                 self.unfinished.store(true, Ordering::Relaxed);
                 return Done::Finished;
             }
+            Ok(Pursuit::SiteClosed) if !self.last_chance.load(Ordering::Relaxed) => {
+                self.rested
+                    .lock()
+                    .unwrap_or_else(PoisonError::into_inner)
+                    .push(inquiry);
+                return Done::Finished;
+            }
             Ok(Pursuit::SiteClosed) => self.skip(endpoint, Unmeasured::SitePaused).await,
+            Ok(Pursuit::Forbidden(rule)) => {
+                self.write(store::line(&Refused {
+                    refused: rule,
+                    endpoint,
+                }))
+                .await;
+                self.counts.finish(Verdict::Unprobeable);
+                return Done::Finished;
+            }
             // A panic of ours says nothing of the endpoint.
             Err(()) => self.skip(endpoint, Unmeasured::InstrumentError).await,
         }
@@ -256,18 +349,40 @@ impl Office {
         Done::Finished
     }
 
-    async fn skip(&self, endpoint: u32, why: Unmeasured) {
-        let _ = self
-            .records
-            .send(Record::Skipped(Skipped {
-                skipped: why,
-                endpoint,
-            }))
-            .await;
+    /// The inquiries that closed sites have left, with their sites opened again.
+    fn give_another_chance(&self) -> Vec<Inquiry> {
+        let rested =
+            std::mem::take(&mut *self.rested.lock().unwrap_or_else(PoisonError::into_inner));
+        self.last_chance.store(true, Ordering::Relaxed);
+        for inquiry in &rested {
+            self.lane(&inquiry.target.url).relax();
+        }
+        rested
     }
 
-    async fn ask_all(&self, inquiry: &mut Inquiry, lane: &Lane) -> Pursuit {
+    fn lane(&self, url: &Url) -> Arc<Lane> {
+        let site = self.suffixes.site(url);
+        self.road.lane(&site, operator(&site, &self.added))
+    }
+
+    /// Hands a line over to the writer. A writer that has failed has stopped the run already.
+    async fn write(&self, line: Result<Vec<u8>>) {
+        if let Ok(line) = line {
+            let _ = self.records.send(line).await;
+        }
+    }
+
+    async fn skip(&self, endpoint: u32, why: Unmeasured) {
+        self.write(store::line(&Skipped {
+            skipped: why,
+            endpoint,
+        }))
+        .await;
+    }
+
+    async fn ask_all(&self, inquiry: &mut Inquiry) -> Pursuit {
         let secrets = Secrets::of(&inquiry.target.url);
+        let home = self.lane(&inquiry.target.url);
         let mut first = true;
         loop {
             let ask = match inquiry::next(&inquiry.target, &inquiry.so_far, &self.terms) {
@@ -282,36 +397,71 @@ impl Office {
             if self.stop.soft.is_cancelled() && opens {
                 return Pursuit::Stopped;
             }
-            if lane.is_closed() && opens {
+            if home.is_closed() && opens {
                 return Pursuit::SiteClosed;
+            }
+            if inquiry.so_far.is_empty()
+                && let Some(rule) = self
+                    .forbidden(inquiry.target.endpoint, &inquiry.target.url)
+                    .await
+            {
+                return Pursuit::Forbidden(rule);
             }
             first = false;
             tokio::time::sleep(Duration::from_millis(ask.wait_ms)).await;
-            let place = lane.turn().await;
-            self.note_asked(&inquiry.target);
-            self.counts.start_request();
-            let exchanges = self.prober.send(inquiry.target.endpoint, &ask).await;
-            self.counts.end_request();
-            drop(place);
-            for exchange in exchanges {
-                heed(&exchange, lane).await;
-                let mut shown = exchange.clone();
-                hide(&mut shown, &secrets);
-                let _ = self.records.send(Record::Exchange(Box::new(shown))).await;
+            // A redirect can lead to another site: it is asked in that site's lane.
+            let lane = Url::parse(&ask.request.url)
+                .map_or_else(|_| Arc::clone(&home), |url| self.lane(&url));
+            for exchange in self.ask(inquiry.target.endpoint, &ask, &lane).await {
+                heed(&exchange, &lane).await;
+                self.write(shown(&exchange, &secrets)).await;
                 inquiry.so_far.push(exchange);
             }
         }
     }
 
-    fn note_asked(&self, target: &Target) {
-        let site = self.suffixes.site(&target.url);
+    /// Sends one request in its lane. Where this machine has run short of something, the whole run waits and the
+    /// request is sent again: what is ours is no verdict on anyone.
+    async fn ask(&self, endpoint: u32, ask: &Ask, lane: &Lane) -> Vec<Exchange> {
+        let mut wait = SHORTAGE_WAIT;
+        loop {
+            let way = self.prober.find(&ask.request.url).await;
+            // A name that leads nowhere costs its site no request, and needs no turn.
+            let place = match way.first() {
+                Some(address) => Some(self.road.turn(lane, Some(address)).await),
+                None => None,
+            };
+            self.note_asked(lane);
+            self.counts.start_request();
+            let follow = || self.road.follow(lane, way.first());
+            let exchanges = self.prober.send(endpoint, ask, &way, follow).await;
+            self.counts.end_request();
+            drop(place);
+            if wait > LONGEST_SHORTAGE_WAIT || !exchanges.iter().any(is_our_shortage) {
+                return exchanges;
+            }
+            self.road.hold(wait);
+            tokio::time::sleep(wait).await;
+            wait *= 2;
+        }
+    }
+
+    fn note_asked(&self, lane: &Lane) {
         *self
             .asked
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
-            .entry(site)
+            .entry(lane.site().to_owned())
             .or_default() += 1;
     }
+}
+
+/// Whether an exchange failed for want of something on this machine.
+fn is_our_shortage(exchange: &Exchange) -> bool {
+    matches!(
+        exchange.reply,
+        Reply::Fault(Fault::Local(LocalFault::Exhausted | LocalFault::NoNetwork))
+    )
 }
 
 /// Takes a site's word that it has enough for now.
@@ -335,13 +485,14 @@ fn retry_after(answer: &Answer, now: Timestamp) -> Option<Duration> {
     Duration::try_from(date.timestamp().duration_since(now)).ok()
 }
 
-/// Takes a target's secrets out of what is written of an exchange.
-fn hide(exchange: &mut Exchange, secrets: &Secrets) {
+/// What is written of an exchange: all of it but the target's secrets.
+fn shown(exchange: &Exchange, secrets: &Secrets) -> Result<Vec<u8>> {
     if secrets.is_empty() {
-        return;
+        return store::line(exchange);
     }
+    let mut exchange = exchange.clone();
     exchange.request.url = secrets.hide(&exchange.request.url);
-    if let crate::exchange::Reply::Answer(answer) = &mut exchange.reply {
+    if let Reply::Answer(answer) = &mut exchange.reply {
         for (_, value) in &mut answer.headers {
             *value = secrets.hide(value);
         }
@@ -349,6 +500,7 @@ fn hide(exchange: &mut Exchange, secrets: &Secrets) {
             answer.body.0 = secrets.hide(text).into_bytes();
         }
     }
+    store::line(&exchange)
 }
 
 /// Runs a future, and turns a panic inside it into a value.
@@ -361,4 +513,64 @@ async fn unwinding<T>(future: impl Future<Output = T>) -> Result<T, ()> {
         }
     })
     .await
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_panic_inside_a_probe_is_a_value() {
+        assert_eq!(unwinding(std::future::ready(7)).await, Ok(7));
+        let fails = async {
+            tokio::task::yield_now().await;
+            panic!("a defect of ours")
+        };
+        assert_eq!(unwinding::<()>(fails).await, Err(()));
+    }
+
+    #[test]
+    fn a_site_says_how_long_to_wait_in_seconds_or_as_a_date() {
+        let now: Timestamp = "2026-11-30T12:00:00Z".parse().unwrap();
+        for (value, seconds) in [
+            ("7", Some(7)),
+            ("Mon, 30 Nov 2026 12:00:09 GMT", Some(9)),
+            ("Mon, 30 Nov 2026 11:00:00 GMT", None),
+            ("soon", None),
+        ] {
+            let answer = Answer {
+                version: "HTTP/1.1".into(),
+                status: 429,
+                headers: vec![("retry-after".into(), value.into())],
+                body: crate::exchange::Body::default(),
+                end: crate::exchange::BodyEnd::Complete,
+            };
+            assert_eq!(
+                retry_after(&answer, now),
+                seconds.map(Duration::from_secs),
+                "{value}"
+            );
+        }
+    }
+
+    #[test]
+    fn the_same_seed_draws_the_same_sample_of_a_site() {
+        let targets = || -> Vec<Target> {
+            let urls = (0..40)
+                .map(|n| format!("https://s{n}.one.example/{n}"))
+                .chain(["https://two.example/".into()]);
+            urls.enumerate()
+                .map(|(n, url)| Target {
+                    endpoint: u32::try_from(n).unwrap(),
+                    url: url.parse().unwrap(),
+                    declared: None,
+                })
+                .collect()
+        };
+        let draw = |seed| sample(targets(), Some(3), &Suffixes::default(), seed);
+        let (kept, left_out) = draw(1);
+        assert_eq!((kept.len(), left_out.len()), (4, 37));
+        assert_eq!(draw(1), (kept.clone(), left_out));
+        assert!((2..20).any(|seed| draw(seed).0 != kept));
+    }
 }

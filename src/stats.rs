@@ -72,6 +72,61 @@ pub fn percentile(histogram: &BTreeMap<u64, u64>, percent: u8) -> Option<u64> {
     })
 }
 
+/// How likely a difference between two shares of separate samples is to be chance: the two-sided p of the pooled
+/// two-proportion z test. `None` where either is a share of nothing.
+#[must_use]
+pub fn two_proportions(one: (u64, u64), other: (u64, u64)) -> Option<f64> {
+    if one.1 == 0 || other.1 == 0 {
+        return None;
+    }
+    let pooled = fraction(one.0 + other.0, one.1 + other.1);
+    let spread = (pooled * (1.0 - pooled) * (1.0 / float(one.1) + 1.0 / float(other.1))).sqrt();
+    if spread == 0.0 {
+        return Some(1.0);
+    }
+    let z = (fraction(one.0, one.1) - fraction(other.0, other.1)) / spread;
+    Some(two_sided(z))
+}
+
+/// How likely it is to be chance that of the same things `gained` came to be something and `lost` ceased to be it
+/// (McNemar): exact, by the binomial distribution, up to 1,000 changes, and by its normal approximation beyond.
+#[must_use]
+pub fn mcnemar(gained: u64, lost: u64) -> f64 {
+    const EXACT: u64 = 1000;
+    let (few, all) = (gained.min(lost), gained + lost);
+    if all == 0 {
+        return 1.0;
+    }
+    if all > EXACT {
+        let z = (float(gained.abs_diff(lost)) - 1.0).max(0.0) / float(all).sqrt();
+        return two_sided(z);
+    }
+    // Terms of the binomial distribution in logarithms: 2^-1000 is still a number, its parts are not.
+    let mut term = -float(all) * std::f64::consts::LN_2;
+    let mut tail = term.exp();
+    for taken in 0..few {
+        term += (float(all - taken) / float(taken + 1)).ln();
+        tail += term.exp();
+    }
+    (2.0 * tail).min(1.0)
+}
+
+/// The two-sided tail of the standard normal distribution (Abramowitz and Stegun 26.2.17, good to 7.5e-8).
+fn two_sided(z: f64) -> f64 {
+    const B: [f64; 5] = [
+        0.319_381_530,
+        -0.356_563_782,
+        1.781_477_937,
+        -1.821_255_978,
+        1.330_274_429,
+    ];
+    let z = z.abs();
+    let t = 1.0 / 0.231_641_9_f64.mul_add(z, 1.0);
+    let density = (-z * z / 2.0).exp() / (2.0 * std::f64::consts::PI).sqrt();
+    let sum = B.iter().rev().fold(0.0, |sum, b| (sum + b) * t);
+    (2.0 * density * sum).clamp(0.0, 1.0)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -96,6 +151,24 @@ mod tests {
         check(10, 10, 0.7225, 1.0);
         // The interval of the survey literature's favourite example, 15 of 148.
         check(15, 148, 0.0624, 0.1605);
+    }
+
+    #[test]
+    fn a_difference_is_as_unlikely_as_the_books_say() {
+        let near = |got: f64, want: f64| assert!((got - want).abs() < 5e-5, "{got}, not {want}");
+        near(two_sided(1.959_963_985), 0.05);
+        near(two_sided(0.0), 1.0);
+        // 45 of 100 against 30 of 100: z = 0.15 / sqrt(0.375 * 0.625 * 0.02) = 2.19089.
+        near(two_proportions((45, 100), (30, 100)).unwrap(), 0.028_46);
+        assert_eq!(two_proportions((0, 0), (1, 2)), None);
+        assert_eq!(two_proportions((3, 3), (5, 5)), Some(1.0));
+        // 1 against 9: 2 * (1 + 10) / 1024.
+        near(mcnemar(1, 9), 0.021_484);
+        near(mcnemar(9, 1), 0.021_484);
+        near(mcnemar(5, 5), 1.0);
+        near(mcnemar(0, 0), 1.0);
+        // Where the exact and the approximate meet they agree: z = 79 / sqrt(1001) = 2.49695.
+        assert!((mcnemar(540, 460) - mcnemar(541, 460)).abs() < 2e-3);
     }
 
     #[test]

@@ -27,8 +27,16 @@ pub mod file {
     pub const SUMMARY_MD: &str = "summary.md";
     /// The tables, for programs.
     pub const SUMMARY_JSON: &str = "summary.json";
+    /// The tables, the figures and every row, for a browser.
+    pub const REPORT_HTML: &str = "report.html";
     /// One row a finding.
     pub const FINDINGS: &str = "findings.csv";
+    /// What the checks of the specification come to, a line a check.
+    pub const CHECKS: &str = "checks.csv";
+    /// The same, a line a server.
+    pub const SERVERS: &str = "servers.csv";
+    /// The columns of the CSV files, for programs.
+    pub const DATA_PACKAGE: &str = "datapackage.json";
     /// Held while a run writes here.
     pub const LOCK: &str = ".lock";
 }
@@ -48,6 +56,8 @@ pub enum Record {
     Exchange(Box<Exchange>),
     /// Nothing more was sent to an endpoint, and why.
     Skipped(Skipped),
+    /// The site lets us ask nothing there.
+    Refused(Refused),
 }
 
 /// An endpoint that was left alone.
@@ -59,6 +69,15 @@ pub struct Skipped {
     pub endpoint: u32,
 }
 
+/// An endpoint that its site's `robots.txt` tells us to leave alone.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Refused {
+    /// What it says.
+    pub refused: String,
+    /// The endpoint's number.
+    pub endpoint: u32,
+}
+
 impl Record {
     /// The endpoint it is about.
     #[must_use]
@@ -66,23 +85,29 @@ impl Record {
         match self {
             Self::Exchange(exchange) => exchange.endpoint,
             Self::Skipped(skipped) => skipped.endpoint,
+            Self::Refused(refused) => refused.endpoint,
         }
-    }
-
-    fn write(&self, to: &mut impl Write) -> io::Result<()> {
-        match self {
-            Self::Exchange(exchange) => serde_json::to_writer(&mut *to, exchange)?,
-            Self::Skipped(skipped) => serde_json::to_writer(&mut *to, skipped)?,
-        }
-        to.write_all(b"\n")
     }
 
     fn read(line: &[u8]) -> serde_json::Result<Self> {
         if line.starts_with(b"{\"skipped\"") {
             return serde_json::from_slice(line).map(Self::Skipped);
         }
+        if line.starts_with(b"{\"refused\"") {
+            return serde_json::from_slice(line).map(Self::Refused);
+        }
         serde_json::from_slice(line).map(|exchange| Self::Exchange(Box::new(exchange)))
     }
+}
+
+/// A line of the evidence file: an [`Exchange`], or what was [`Skipped`] or [`Refused`], as it stands there.
+///
+/// # Errors
+/// Never for these: both are plain data.
+pub fn line(record: &impl Serialize) -> Result<Vec<u8>> {
+    let mut line = serde_json::to_vec(record).context("cannot spell out a record")?;
+    line.push(b'\n');
+    Ok(line)
 }
 
 impl RunDir {
@@ -183,6 +208,15 @@ impl RunDir {
         let text = fs::read(&path).with_context(|| format!("cannot read {}", path.display()))?;
         serde_json::from_slice(&text)
             .with_context(|| format!("cannot understand {}", path.display()))
+    }
+
+    /// Reads a text.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    pub fn read_text(&self, name: &str) -> Result<String> {
+        let path = self.file(name);
+        fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))
     }
 
     /// Reads the frozen list, a row at a time.
@@ -357,13 +391,13 @@ pub struct EvidenceWriter {
 }
 
 impl EvidenceWriter {
-    /// Adds a record.
+    /// Adds a [`line()`].
     ///
     /// # Errors
     /// When it cannot be written.
-    pub fn add(&mut self, record: &Record) -> Result<()> {
-        record
-            .write(&mut self.file)
+    pub fn add(&mut self, line: &[u8]) -> Result<()> {
+        self.file
+            .write_all(line)
             .with_context(|| format!("cannot write {}", self.path.display()))
     }
 
@@ -452,13 +486,21 @@ mod tests {
         })
     }
 
+    fn skipped_line(endpoint: u32) -> Vec<u8> {
+        line(&Skipped {
+            skipped: Unmeasured::SitePaused,
+            endpoint,
+        })
+        .unwrap()
+    }
+
     #[test]
     fn evidence_is_read_by_endpoint_in_the_order_it_was_written() {
         let folder = tempfile::tempdir().unwrap();
         let dir = RunDir::create(folder.path()).unwrap();
         let mut writer = dir.append_evidence().unwrap();
         for endpoint in [2, 0, 2] {
-            writer.add(&skipped(endpoint)).unwrap();
+            writer.add(&skipped_line(endpoint)).unwrap();
         }
         writer.flush().unwrap();
         let mut evidence = dir.evidence().unwrap();
@@ -473,7 +515,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let dir = RunDir::create(folder.path()).unwrap();
         let mut writer = dir.append_evidence().unwrap();
-        writer.add(&skipped(1)).unwrap();
+        writer.add(&skipped_line(1)).unwrap();
         writer.flush().unwrap();
         drop(writer);
         let path = dir.file(file::EVIDENCE);
@@ -481,7 +523,7 @@ mod tests {
         fs::write(&path, [whole.as_slice(), b"{\"skipped\":\"sit"].concat()).unwrap();
         assert_eq!(dir.evidence().unwrap().len(), 1);
         let mut writer = dir.append_evidence().unwrap();
-        writer.add(&skipped(7)).unwrap();
+        writer.add(&skipped_line(7)).unwrap();
         writer.flush().unwrap();
         assert_eq!(dir.evidence().unwrap().of(7).unwrap(), [skipped(7)]);
     }

@@ -103,6 +103,7 @@ pub fn words(fault: Fault) -> String {
         Fault::PrivateAddress(address) => {
             format!("{address} is not a public address; --allow-net opens a range")
         }
+        Fault::Excluded => "On the exclusion list: nothing was sent.".to_owned(),
         Fault::Connect(it) => it.about().to_owned(),
         Fault::Tls(it) => it.about().to_owned(),
         Fault::Deadline(stage) => {

@@ -6,6 +6,7 @@ use std::net::IpAddr;
 use ipnet::IpNet;
 use url::{Host, Url};
 
+use crate::exclude::Exclusions;
 use crate::finding::{Check, Finding};
 use crate::outcome::{Transport, Unprobeable};
 
@@ -208,17 +209,34 @@ pub fn is_public(address: IpAddr) -> bool {
     }
 }
 
-/// Which addresses may be connected to: public ones, and the ranges that were opened.
+/// Which addresses may be connected to: public ones, and the ranges that were opened; and which hosts and
+/// addresses asked to be left alone.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct AddressPolicy {
     opened: Vec<IpNet>,
+    excluded: Exclusions,
 }
 
 impl AddressPolicy {
     /// A policy that opens these ranges beside the public addresses.
     #[must_use]
     pub fn opening(opened: Vec<IpNet>) -> Self {
-        Self { opened }
+        Self {
+            opened,
+            excluded: Exclusions::default(),
+        }
+    }
+
+    /// The policy, with these left alone.
+    #[must_use]
+    pub fn excluding(self, excluded: Exclusions) -> Self {
+        Self { excluded, ..self }
+    }
+
+    /// What asked to be left alone.
+    #[must_use]
+    pub const fn excluded(&self) -> &Exclusions {
+        &self.excluded
     }
 
     /// Whether an address may be connected to.
@@ -279,6 +297,46 @@ impl Suffixes {
         // A name that is itself a public suffix has no registrable domain: it is its own site.
         psl::domain_str(name).unwrap_or(name)
     }
+}
+
+/// One part of a list, by site, so that a site's pace holds wherever its part is scanned.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Shard {
+    /// Which part, from 1.
+    pub part: u64,
+    /// Of how many.
+    pub of: u64,
+}
+
+impl Shard {
+    /// Whether a site belongs to this part. The same on every machine and in every release.
+    #[must_use]
+    pub fn holds(self, site: &str) -> bool {
+        scatter(site, 0) % self.of == self.part - 1
+    }
+}
+
+impl std::str::FromStr for Shard {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let parts = text
+            .split_once('/')
+            .and_then(|(part, of)| Some((part.parse().ok()?, of.parse().ok()?)));
+        match parts {
+            Some((part, of)) if (1..=of).contains(&part) => Ok(Self { part, of }),
+            _ => Err("write it as 1/16, 2/16 and so on to 16/16".to_owned()),
+        }
+    }
+}
+
+/// FNV-1a: the same on every machine and in every release.
+pub(crate) fn scatter(text: &str, seed: u64) -> u64 {
+    let mut hash = 0xcbf2_9ce4_8422_2325 ^ seed;
+    for byte in text.bytes() {
+        hash = (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
+    }
+    hash
 }
 
 /// The values in a target's query that may be keys, so that they can be kept out of what is written.
@@ -598,6 +656,23 @@ mod tests {
         ] {
             assert_eq!(site(url), want, "{url}");
         }
+    }
+
+    #[test]
+    fn the_parts_of_a_list_are_disjoint_and_cover_it() {
+        for site in 0..500 {
+            let site = format!("site-{site}.example");
+            let held = (1..=16)
+                .filter(|&part| Shard { part, of: 16 }.holds(&site))
+                .count();
+            assert_eq!(held, 1, "{site}");
+        }
+        assert!(
+            ["0/4", "5/4", "1", "a/b", "1/0"]
+                .iter()
+                .all(|text| text.parse::<Shard>().is_err())
+        );
+        assert_eq!("3/4".parse(), Ok(Shard { part: 3, of: 4 }));
     }
 
     #[test]

@@ -73,6 +73,7 @@ pub(super) fn fault_detail(fault: Fault) -> Detail {
     match fault {
         Fault::Dns(it) => Detail::Dns(it),
         Fault::PrivateAddress(_) => Detail::Unprobeable(Unprobeable::PrivateAddress),
+        Fault::Excluded => Detail::Unprobeable(Unprobeable::Excluded),
         Fault::Connect(it) => Detail::Connect(it),
         Fault::Tls(it) => Detail::Tls(it),
         Fault::Deadline(stage) => Detail::Stage(stage),

@@ -65,7 +65,7 @@ impl Check {
             ),
             None => None,
         };
-        let entry = Freezer::new(self.asking.policy(), Vec::new()).freeze(Listed {
+        let entry = Freezer::new(self.asking.policy()).freeze(Listed {
             url: url.to_owned(),
             transport,
             ..Listed::default()

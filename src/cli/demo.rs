@@ -68,8 +68,9 @@ fn run(dir: RunDir, world: &World, started_at: Timestamp) -> Result<Run> {
     let asking = Asking {
         gap: Span(Duration::from_millis(20)),
         rate: 0,
-        timeout: Span(Duration::from_secs(3)),
-        connect_timeout: Span(Duration::from_millis(2500)),
+        per_address: 0,
+        timeout: Span(Duration::from_secs(5)),
+        connect_timeout: Span(Duration::from_secs(4)),
         contact: Some("https://demo.test/about".to_owned()),
         dns_server: Some(world.dns()),
         allow_net: super::gauntlet::loopback()?,

@@ -264,6 +264,7 @@ pub(super) fn replay(cases: Vec<Case>) -> Result<Judged> {
         let asking = Asking {
             gap: Span(Duration::ZERO),
             rate: 0,
+            per_address: 0,
             width: expected.len().max(1),
             timeout: Span(TIMEOUT),
             confirm: 0,
@@ -366,7 +367,7 @@ pub(super) fn over<'a>(
     asking: &Asking,
     manifest: Manifest,
 ) -> Result<Run> {
-    let mut freezer = Freezer::new(asking.policy(), Vec::new());
+    let mut freezer = Freezer::new(asking.policy());
     let mut rows = 0;
     dir.replace(file::TARGETS, |to| {
         for offered in offered {

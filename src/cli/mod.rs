@@ -1,7 +1,9 @@
 //! What was typed -> what it means. One file a command; everything fallible about flags is here.
 
 mod check;
+mod conformance;
 mod demo;
+mod diff;
 mod forecast;
 mod gauntlet;
 mod lists;
@@ -46,14 +48,19 @@ pub struct Cli {
 }
 
 const AFTER_HELP: &str = "\
-Results go to stdout, everything else to stderr. Exit codes: 0 done (broken servers are a finding, not a
-failure), 1 we failed, 2 usage, 3 an endpoint that was to work does not, 130 interrupted.";
+Results go to stdout, everything else to stderr. Exit codes:
+  0    done; broken servers are a finding, not a failure
+  1    we failed
+  2    usage
+  3    an endpoint that was to work does not, or a check fails that did not before
+  130  interrupted; what was measured is written";
 
 #[derive(Debug, Subcommand)]
 enum Command {
     Scan(Box<scan::Scan>),
     Check(Box<check::Check>),
     Report(report::Report),
+    Diff(diff::Diff),
     Demo(demo::Demo),
     Gauntlet(gauntlet::Gauntlet),
     #[command(subcommand)]
@@ -73,6 +80,7 @@ impl Cli {
             Command::Scan(scan) => scan.run(),
             Command::Check(check) => check.run(),
             Command::Report(report) => report.run(),
+            Command::Diff(diff) => diff.run(),
             Command::Demo(demo) => demo.run(),
             Command::Gauntlet(gauntlet) => gauntlet.run(),
             Command::Jsonrpc(jsonrpc) => jsonrpc.run(),

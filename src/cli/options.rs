@@ -12,11 +12,12 @@ use anyhow::{Context, Result};
 use clap::Args;
 use ipnet::IpNet;
 
-use crate::inquiry::{Opening, Terms};
-use crate::lanes::Pace;
+use crate::exclude::Exclusions;
+use crate::inquiry::{self, Opening, Profile, Terms};
 use crate::manifest::Parameters;
 use crate::mcp::{self, Identity};
 use crate::probe::{Limits, Reach};
+use crate::road::Pace;
 use crate::target::AddressPolicy;
 
 /// How to ask, and how hard.
@@ -34,6 +35,9 @@ pub(super) struct Asking {
     /// Endpoints of one site in flight
     #[arg(long, env = "MCP_CENSUS_DEPTH", value_name = "N", default_value_t = Self::default().depth)]
     pub(super) depth: usize,
+    /// Requests a second to one address, whatever names it has; 0 for no limit
+    #[arg(long, env = "MCP_CENSUS_PER_ADDRESS", value_name = "N", default_value_t = Self::default().per_address)]
+    pub(super) per_address: u32,
     /// Longest time for one exchange, first packet to last byte
     #[arg(long, env = "MCP_CENSUS_TIMEOUT", value_name = "DUR", default_value_t = Self::default().timeout)]
     pub(super) timeout: Span,
@@ -63,9 +67,18 @@ pub(super) struct Asking {
     /// What is asked first: initialize, or discover, as clients of 2026-07-28 do [default: initialize; check: discover]
     #[arg(long, env = "MCP_CENSUS_OPENING", value_name = "NAME", value_parser = opening)]
     pub(super) opening: Option<Opening>,
+    /// How much is asked: census, or compliance, which also asks what ordinary clients ask next
+    #[arg(long, env = "MCP_CENSUS_PROFILE", value_name = "NAME", value_parser = profile, default_value = Profile::Census.name())]
+    pub(super) profile: Profile,
+    /// Requests that may be spent on one endpoint under --profile compliance
+    #[arg(long, env = "MCP_CENSUS_BUDGET", value_name = "N", default_value_t = inquiry::BUDGET)]
+    pub(super) budget: usize,
     /// Protocol version that `initialize` asks for
     #[arg(long, env = "MCP_CENSUS_PROTOCOL_VERSION", value_name = "DATE", value_parser = version, default_value = mcp::ASKED_VERSION)]
     pub(super) protocol_version: String,
+    /// Who asked to be left alone.
+    #[arg(skip)]
+    pub(super) excluded: Exclusions,
 }
 
 impl Default for Asking {
@@ -76,6 +89,7 @@ impl Default for Asking {
             rate: pace.rate.map_or(0, NonZeroU32::get),
             gap: Span(pace.gap),
             depth: pace.depth,
+            per_address: pace.per_address.map_or(0, NonZeroU32::get),
             timeout: Span(limits.total),
             connect_timeout: Span(limits.connect),
             confirm: 1,
@@ -84,7 +98,10 @@ impl Default for Asking {
             ca_cert: Vec::new(),
             allow_net: Vec::new(),
             opening: None,
+            profile: Profile::Census,
+            budget: inquiry::BUDGET,
             protocol_version: mcp::ASKED_VERSION.to_owned(),
+            excluded: Exclusions::default(),
         }
     }
 }
@@ -93,7 +110,7 @@ impl Asking {
     /// The address policy.
     #[must_use]
     pub(super) fn policy(&self) -> AddressPolicy {
-        AddressPolicy::opening(self.allow_net.clone())
+        AddressPolicy::opening(self.allow_net.clone()).excluding(self.excluded.clone())
     }
 
     /// Who asks.
@@ -111,6 +128,8 @@ impl Asking {
             identity: self.identity(),
             version: self.protocol_version.clone(),
             confirm: self.confirm,
+            profile: self.profile,
+            budget: self.budget,
             opening: self.opening.unwrap_or(Opening::Initialize),
         }
     }
@@ -123,6 +142,7 @@ impl Asking {
             depth: self.depth.max(1),
             gap: self.gap.0,
             rate: NonZeroU32::new(self.rate),
+            per_address: NonZeroU32::new(self.per_address),
         }
     }
 
@@ -136,6 +156,7 @@ impl Asking {
             depth: self.depth,
             gap_ms: ms(self.gap.0),
             rate: self.rate,
+            per_address: self.per_address,
             timeout_ms: ms(self.timeout.0),
             connect_timeout_ms: ms(self.connect_timeout.0),
             confirm: self.confirm,
@@ -146,6 +167,9 @@ impl Asking {
                 .map(|it| it.display().to_string())
                 .collect(),
             allow_net: self.allow_net.iter().map(ToString::to_string).collect(),
+            excluded: self.excluded.lines(),
+            profile: self.profile,
+            budget: self.budget,
             opening: self.opening.unwrap_or(Opening::Initialize),
         }
     }
@@ -162,6 +186,7 @@ impl Asking {
             depth,
             gap_ms,
             rate,
+            per_address,
             timeout_ms,
             connect_timeout_ms,
             confirm,
@@ -169,10 +194,14 @@ impl Asking {
             ca_cert,
             allow_net,
             opening,
+            profile,
+            budget,
+            excluded,
         } = parameters.clone();
         Ok(Self {
             width,
             rate,
+            per_address,
             gap: Span(Duration::from_millis(gap_ms)),
             depth,
             timeout: Span(Duration::from_millis(timeout_ms)),
@@ -190,7 +219,11 @@ impl Asking {
                 .collect::<Result<_, _>>()
                 .context("the manifest's allow_net is no range")?,
             opening: Some(opening),
+            profile,
+            budget,
             protocol_version,
+            excluded: Exclusions::read(&excluded.join("\n"))
+                .map_err(|flaw| anyhow::anyhow!("the manifest's exclusions, {flaw}"))?,
         })
     }
 
@@ -245,6 +278,10 @@ impl FromStr for Span {
             .map(Self)
             .map_err(|_| "it cannot be negative".to_owned())
     }
+}
+
+fn profile(name: &str) -> Result<Profile, String> {
+    Profile::named(name).ok_or_else(|| "use census or compliance".to_owned())
 }
 
 fn opening(name: &str) -> Result<Opening, String> {

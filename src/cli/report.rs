@@ -5,20 +5,24 @@ use std::path::PathBuf;
 
 use anyhow::{Context, Result};
 use clap::Args;
+use jiff::Timestamp;
 
+use crate::finding::Check;
+use crate::inquiry::Profile;
 use crate::manifest::Manifest;
 use crate::reckon;
-use crate::report::{self, Format};
+use crate::report::{self, Format, Page};
 use crate::row::{INPUT_PREFIX, Row, inert};
 use crate::store::{self, RunDir, file};
 use crate::tally::{RunFacts, Summary, TableName, Tally};
 
+use super::conformance::{self, Conformance};
 use super::{Exit, print, say};
 
 /// How the summary is shown on stdout.
 #[derive(Debug, Clone, Args)]
 pub(super) struct Shape {
-    /// What to write to stdout: text, csv, md or json
+    /// What to write to stdout: text, csv, md, json or html
     #[arg(long, env = "MCP_CENSUS_FORMAT", value_name = "NAME", value_parser = format_named, default_value = Format::Text.name())]
     format: Format,
     /// Write one table only, by its name in summary.csv
@@ -36,7 +40,7 @@ impl Shape {
         let shown = match self.table {
             Some(table) => report::one_table(&summary, table, self.format)
                 .with_context(|| format!("this run has no table {table}"))?,
-            None => self.whole(&summary),
+            None => self.whole(dir, &summary)?,
         };
         print(&shown)
     }
@@ -46,17 +50,23 @@ impl Shape {
         self.format == Format::Json
     }
 
-    fn whole(&self, summary: &Summary) -> String {
-        match self.format {
+    /// Whether a whole summary is shown as text.
+    pub(super) fn is_text(&self) -> bool {
+        self.format == Format::Text && self.table.is_none()
+    }
+
+    fn whole(&self, dir: &RunDir, summary: &Summary) -> Result<String> {
+        Ok(match self.format {
             Format::Text => report::text(summary, width(), is_coloured()),
             Format::Csv => report::csv_long(summary),
             Format::Markdown => report::markdown(summary),
             Format::Json => report::json(summary),
-        }
+            Format::Html => dir.read_text(file::REPORT_HTML)?,
+        })
     }
 }
 
-fn format_named(name: &str) -> Result<Format, String> {
+pub(super) fn format_named(name: &str) -> Result<Format, String> {
     one_of(Format::named(name), Format::ALL.iter().map(|it| it.name()))
 }
 
@@ -91,16 +101,26 @@ fn is_coloured() -> bool {
 #[derive(Debug, Args)]
 pub(super) struct Report {
     /// A run directory
-    #[arg(value_name = "RUN")]
-    run: PathBuf,
+    #[arg(value_name = "RUN", required_unless_present = "schema")]
+    run: Option<PathBuf>,
+    /// Print the JSON Schema of summary.json, and do nothing else
+    #[arg(long, exclusive = true)]
+    schema: bool,
     #[command(flatten)]
     shape: Shape,
+    #[command(flatten)]
+    conformance: Conformance,
 }
 
 impl Report {
     pub(super) fn run(self) -> Result<Exit> {
-        self.shape.show(&RunDir::open(&self.run)?)?;
-        Ok(Exit::Done)
+        let Some(run) = self.run else {
+            print(report::SCHEMA)?;
+            return Ok(Exit::Done);
+        };
+        let dir = RunDir::open(&run)?;
+        self.shape.show(&dir)?;
+        self.conformance.write(&dir, self.shape.is_text())
     }
 }
 
@@ -113,21 +133,27 @@ pub(super) fn write_tables(dir: &RunDir) -> Result<Summary> {
     let columns = InputColumns::of(&manifest);
     let facts = facts(&manifest);
     let mut tally = Tally::default();
+    let mut page = Page::default();
     let mut unread = 0u64;
     dir.replace(file::RESULTS, |results| {
         dir.replace(file::FINDINGS, |findings| {
             let mut results = csv::Writer::from_writer(results);
             let mut findings = csv::Writer::from_writer(findings);
             results.write_record(columns.header())?;
-            findings.write_record(["name", "url", "check", "level", "status", "detail"])?;
+            findings.write_record(report::FINDINGS.map(|(name, _)| name))?;
             reckon::each_row(dir, |reckoned| {
                 let row = &reckoned.row;
                 let mut cells = row.cells();
                 cells.extend(columns.cells(reckoned.entry.list, &reckoned.entry.extra));
                 results.write_record(&cells)?;
                 write_findings(&mut findings, row)?;
+                if manifest.parameters.profile == Profile::Compliance {
+                    let checked = conformance::checked(&manifest, &reckoned);
+                    conformance::write_findings(&mut findings, row, &checked)?;
+                }
                 unread += u64::from(row.attempts == 0 && row.endpoint.is_some());
                 tally.add(row);
+                page.add(row, &reckoned.exchanges);
                 Ok(())
             })?;
             results.flush()?;
@@ -136,6 +162,13 @@ pub(super) fn write_tables(dir: &RunDir) -> Result<Summary> {
     })?;
     let summary = tally.summary(&facts);
     write_summary(dir.path(), &summary)?;
+    let package = report::data_package(&summary, &columns.further());
+    dir.replace(file::DATA_PACKAGE, |to| {
+        Ok(to.write_all(package.as_bytes())?)
+    })?;
+    dir.replace(file::REPORT_HTML, |to| {
+        Ok(to.write_all(page.finish(&summary).as_bytes())?)
+    })?;
     if !manifest.complete {
         say(&format!(
             "{} is not complete: {unread} rows were not asked",
@@ -187,10 +220,15 @@ fn facts(manifest: &Manifest) -> RunFacts {
         endpoints: Some(manifest.endpoints),
         requests: Some(manifest.requests),
         vantage: manifest.vantage.clone(),
-        started_at: Some(manifest.started_at.to_string()),
-        ended_at: manifest.ended_at.map(|it| it.to_string()),
+        started_at: Some(to_the_second(manifest.started_at)),
+        ended_at: manifest.ended_at.map(to_the_second),
         suffixes: manifest.suffixes.clone(),
     }
+}
+
+/// When a run was, as exactly as a reader needs it.
+fn to_the_second(at: Timestamp) -> String {
+    at.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
 }
 
 /// The lists' own columns, each name once, in order of appearance.
@@ -218,12 +256,15 @@ impl InputColumns {
 
     fn header(&self) -> Vec<String> {
         let own = Row::COLUMNS.iter().map(|(name, _)| (*name).to_owned());
-        own.chain(
-            self.names
-                .iter()
-                .map(|name| inert(&format!("{INPUT_PREFIX}{name}"))),
-        )
-        .collect()
+        own.chain(self.further()).collect()
+    }
+
+    /// Their names as they stand in the results.
+    fn further(&self) -> Vec<String> {
+        self.names
+            .iter()
+            .map(|name| inert(&format!("{INPUT_PREFIX}{name}")))
+            .collect()
     }
 
     fn cells(&self, list: u32, extra: &[String]) -> Vec<String> {
@@ -276,7 +317,10 @@ fn timeless(row: Row) -> Row {
             it.to_string()
         })
     };
+    let is_timed = |finding: &&str| *finding == Check::SlowFirstByte.name();
+    let findings: Vec<&str> = row.findings.split(';').filter(|it| !is_timed(it)).collect();
     Row {
+        findings: findings.join(";"),
         url: portless(row.url),
         endpoint: row.endpoint.map(portless),
         final_url: row.final_url.map(portless),

@@ -8,18 +8,25 @@ use clap::Args;
 use jiff::Timestamp;
 use url::Host;
 
+use crate::exclude::Exclusions;
 use crate::forecast::{Forecast, Tempo};
 use crate::list::Format;
 use crate::manifest::{Manifest, RULES_VERSION};
 use crate::probe::Prober;
+use crate::resolve::QUESTIONS;
+use crate::road::Pace;
 use crate::roll::{self, Aim, Entry, Freezer};
 use crate::scan::{self, Run, Stop};
 use crate::store::{RunDir, file};
-use crate::target::{Suffixes, Target};
+use crate::target::{Shard, Suffixes, Target};
 
+use super::conformance::Conformance;
 use super::options::Asking;
 use super::report::Shape;
 use super::{Exit, forecast, lists, print, say};
+
+/// Who asked every census of this program to be left alone.
+const BUILT_IN: &str = include_str!("../../data/exclude.txt");
 
 /// Public sites that may be scanned without saying who asks.
 const ANONYMOUS_SITES: usize = 10;
@@ -42,9 +49,18 @@ pub(super) struct Scan {
     /// Ask the first N endpoints only; the others are unmeasured
     #[arg(long, env = "MCP_CENSUS_LIMIT", value_name = "N")]
     limit: Option<u32>,
-    /// Hosts that asked to be left alone, one a line; each covers its subdomains
+    /// Ask N endpoints of each site only, drawn by the run's seed; the others are unmeasured
+    #[arg(long, env = "MCP_CENSUS_MAX_PER_SITE", value_name = "N")]
+    max_per_site: Option<usize>,
+    /// Ask part I of N only: parts are told by site, and cover the list without overlap
+    #[arg(long, env = "MCP_CENSUS_SHARD", value_name = "I/N")]
+    shard: Option<Shard>,
+    /// Who asked to be left alone: a host, which covers its subdomains, an address or a range (CIDR) a line
     #[arg(long, env = "MCP_CENSUS_EXCLUDE", value_name = "FILE")]
     exclude: Vec<PathBuf>,
+    /// Leave alone what a site's robots.txt forbids to mcp-census, or to everyone; costs a request a host
+    #[arg(long, env = "MCP_CENSUS_ROBOTS")]
+    robots: bool,
     /// Where this machine is, for the record
     #[arg(long, env = "MCP_CENSUS_VANTAGE", value_name = "TEXT")]
     vantage: Option<String>,
@@ -58,10 +74,13 @@ pub(super) struct Scan {
     asking: Asking,
     #[command(flatten)]
     shape: Shape,
+    #[command(flatten)]
+    conformance: Conformance,
 }
 
 impl Scan {
     pub(super) fn run(mut self) -> Result<Exit> {
+        self.asking.excluded = exclusions(&self.exclude)?;
         if self.dry_run {
             return self.foretell();
         }
@@ -80,7 +99,10 @@ impl Scan {
             manifest,
             targets,
             terms: self.asking.terms(),
-            pace: self.asking.pace(),
+            pace: Pace {
+                width: fitting(self.asking.width),
+                ..self.asking.pace()
+            },
             prober,
         };
         let stop = Stop::default();
@@ -90,7 +112,9 @@ impl Scan {
             interrupts.abort();
             scanned
         })?;
-        self.shape.show(&RunDir::open(&path)?)?;
+        let dir = RunDir::open(&path)?;
+        self.shape.show(&dir)?;
+        let held = self.conformance.write(&dir, self.shape.is_text())?;
         say(&format!("the run is in {}", path.display()));
         if stop.soft.is_cancelled() {
             say(&format!(
@@ -99,7 +123,7 @@ impl Scan {
             ));
             return Ok(Exit::Interrupted);
         }
-        Ok(Exit::Done)
+        Ok(held)
     }
 
     fn fresh(&self, started_at: Timestamp) -> Result<(RunDir, Manifest, Vec<Target>)> {
@@ -145,6 +169,8 @@ impl Scan {
             vantage: self.vantage.clone(),
             lists: read.into_iter().map(|it| it.file).collect(),
             seed: seed(started_at),
+            robots: self.robots,
+            max_per_site: self.max_per_site,
             rows,
             endpoints: targets.len() as u64,
             ..Manifest::begun(
@@ -157,7 +183,9 @@ impl Scan {
     }
 
     fn freezer(&self) -> Result<Freezer> {
-        Ok(Freezer::new(self.asking.policy(), exclusions(&self.exclude)?).with_limit(self.limit))
+        Ok(Freezer::new(self.asking.policy())
+            .with_limit(self.limit)
+            .with_shard(self.shard, &Suffixes::default()))
     }
 
     /// What a scan of the lists would do.
@@ -172,7 +200,9 @@ impl Scan {
             gap: self.asking.gap.0,
             rate: self.asking.rate,
         };
-        let outlook = forecast.outlook(&freezer.into_targets(), &Suffixes::default(), tempo);
+        let suffixes = Suffixes::default();
+        let (targets, _) = scan::sample(freezer.into_targets(), self.max_per_site, &suffixes, 0);
+        let outlook = forecast.outlook(&targets, &suffixes, tempo);
         print(&if self.shape.is_json() {
             forecast::json(&lists, &outlook)?
         } else {
@@ -192,7 +222,12 @@ impl Scan {
             manifest.rules_version,
             RULES_VERSION
         );
-        self.asking = Asking::from_parameters(&manifest.parameters)?;
+        let mut resumed = Asking::from_parameters(&manifest.parameters)?;
+        // Whoever has asked since the run began is left alone as well.
+        resumed
+            .excluded
+            .extend(std::mem::take(&mut self.asking.excluded));
+        self.asking = resumed;
         let mut kept: Vec<(url::Url, Option<crate::outcome::Transport>)> = Vec::new();
         dir.each_target(|entry: Entry| {
             if let Aim::Endpoint { address, .. } = entry.aim {
@@ -228,6 +263,24 @@ impl Scan {
     }
 }
 
+/// The width that this machine's file descriptors allow. The limit is raised as far as it goes.
+fn fitting(width: usize) -> usize {
+    // For the names being looked up, the run's files, and what the runtime holds.
+    let reserved = QUESTIONS + 64;
+    let wanted = u64::try_from(width + reserved).unwrap_or(u64::MAX);
+    let limit = rlimit::increase_nofile_limit(wanted).unwrap_or(wanted);
+    let fits = usize::try_from(limit)
+        .unwrap_or(usize::MAX)
+        .saturating_sub(reserved)
+        .max(16);
+    if fits < width {
+        say(&format!(
+            "{limit} open files allow {fits} requests in flight, not {width}; raise the limit with ulimit -n"
+        ));
+    }
+    width.min(fits)
+}
+
 fn list_format(name: &str) -> Result<Format, String> {
     Format::named(name).ok_or_else(|| {
         let names: Vec<&str> = Format::ALL.iter().map(|it| it.name()).collect();
@@ -258,34 +311,18 @@ fn named(lists: &[PathBuf]) -> String {
     names.join(", ")
 }
 
-/// Hosts that asked to be left alone: one a line, `#` starts a comment.
-fn exclusions(paths: &[PathBuf]) -> Result<Vec<String>> {
-    let mut hosts = Vec::new();
+/// Who asked to be left alone: the built-in file's, and what these files say.
+fn exclusions(paths: &[PathBuf]) -> Result<Exclusions> {
+    let mut excluded =
+        Exclusions::read(BUILT_IN).map_err(|flaw| anyhow::anyhow!("data/exclude.txt, {flaw}"))?;
     for path in paths {
         let text = std::fs::read_to_string(path)
             .with_context(|| format!("cannot read {}", path.display()))?;
-        for (number, line) in text.lines().enumerate() {
-            let host = line
-                .split('#')
-                .next()
-                .unwrap_or_default()
-                .trim()
-                .trim_start_matches("*.")
-                .trim_end_matches('.');
-            if host.is_empty() {
-                continue;
-            }
-            let host = Host::parse(host).with_context(|| {
-                format!(
-                    "{} line {}: {host:?} is no host; write one host a line, such as example.com",
-                    path.display(),
-                    number + 1
-                )
-            })?;
-            hosts.push(host.to_string());
-        }
+        let read = Exclusions::read(&text)
+            .map_err(|flaw| anyhow::anyhow!("{}, {flaw}", path.display()))?;
+        excluded.extend(read);
     }
-    Ok(hosts)
+    Ok(excluded)
 }
 
 /// A run's own seed; the manifest keeps it.

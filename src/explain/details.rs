@@ -147,3 +147,70 @@ fn redirects() -> Vec<Narrowing> {
     all.extend(each(DeadEnd::ALL, DeadEnd::about, Detail::DeadEnd));
     all
 }
+
+/// What a detail of an outcome means, as it stands in a row. `None` where it has no meaning of its own.
+pub(super) fn meaning(outcome: Outcome, detail: &str) -> Option<&'static str> {
+    details(outcome)
+        .into_iter()
+        .find(|it| it.name == detail || fits(&it.name, detail))
+        .map(|it| it.about)
+}
+
+/// Whether a detail is one of those that a name with a placeholder stands for.
+fn fits(name: &str, detail: &str) -> bool {
+    let is_class = |class: &str, status: &str| {
+        status.len() == 3 && status.is_ascii() && status[..1] == class[..1]
+    };
+    match name {
+        "CODE" => false,
+        "2XX" | "3XX" | "4XX" | "5XX" => is_class(name, detail),
+        _ => {
+            if let Some(problem) = name.strip_prefix("MEMBER_") {
+                detail
+                    .strip_suffix(problem)
+                    .is_some_and(|member| member.ends_with('_'))
+            } else if let Some(turn) = name.strip_prefix("3XX_") {
+                detail
+                    .split_once('_')
+                    .is_some_and(|(status, it)| it == turn && is_class("3XX", status))
+            } else {
+                name.strip_suffix("=N").is_some_and(|kind| {
+                    detail
+                        .split_once('=')
+                        .is_some_and(|(before, _)| before == kind)
+                })
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_detail_of_a_row_has_the_meaning_of_its_name() {
+        for (outcome, detail, want) in [
+            (Outcome::Success, "json", Some("One JSON object.")),
+            (Outcome::EmptyBody, "202", Some("The status, and no body.")),
+            (
+                Outcome::RateLimited,
+                "retry_after=30",
+                Some("Not before so many seconds."),
+            ),
+            (
+                Outcome::ProtocolViolation,
+                "serverInfo_missing",
+                Some("A required member of the result is not there."),
+            ),
+            (Outcome::JsonrpcError, "-32601", None),
+            (
+                Outcome::Redirect,
+                "301",
+                Some("The status of a redirect that a POST does not follow."),
+            ),
+        ] {
+            assert_eq!(meaning(outcome, detail), want, "{outcome} {detail}");
+        }
+    }
+}

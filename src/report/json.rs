@@ -4,6 +4,9 @@ use serde::Serialize;
 
 use crate::tally::{Summary, Table};
 
+/// The JSON Schema (2020-12) that every summary keeps to. It is `data/summary.schema.json` in the repository.
+pub const SCHEMA: &str = include_str!("../../data/summary.schema.json");
+
 /// The whole summary, its members in the order of [`Summary`]'s fields.
 ///
 /// `facts` is what the run was; `rows`, `measured`, `working`, `share` and `not_measured` are the headline;

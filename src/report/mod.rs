@@ -1,19 +1,30 @@
-//! A summary -> text, Markdown, CSV, JSON. Strings in, strings out: no clock, no terminal, no file.
+//! A summary -> text, Markdown, CSV, JSON, HTML. Strings in, strings out: no clock, no terminal, no file.
 //! What is counted, and of what, is the tally's affair.
 
+mod change;
+pub mod checks;
 mod csv;
 mod grid;
+mod html;
 mod json;
+mod junit;
 mod markdown;
+mod package;
 mod readme;
+mod sarif;
 #[cfg(test)]
 mod tests;
 mod text;
 
+pub use change::{change_csv, change_json, change_markdown, change_text};
 pub use csv::csv_long;
-pub use json::json;
+pub use html::Page;
+pub use json::{SCHEMA, json};
+pub use junit::junit;
 pub use markdown::markdown;
+pub use package::{FINDINGS, data_package};
 pub use readme::readme;
+pub use sarif::sarif;
 pub use text::text;
 
 use std::fmt::Write as _;
@@ -32,6 +43,8 @@ names! {
         Markdown = "md",
         /// JSON.
         Json = "json",
+        /// A page for a browser.
+        Html = "html",
     }
 }
 
@@ -49,6 +62,7 @@ pub fn one_table(summary: &Summary, name: TableName, format: Format) -> Option<S
         Format::Csv => csv::table(table),
         Format::Markdown => markdown::table(table),
         Format::Json => json::table(table),
+        Format::Html => html::table(table),
     })
 }
 

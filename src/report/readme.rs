@@ -32,6 +32,12 @@ pub fn readme() -> String {
     );
     section(
         &mut out,
+        "Columns of findings.csv",
+        "column",
+        super::FINDINGS.into_iter(),
+    );
+    section(
+        &mut out,
         "Outcomes",
         "outcome",
         Outcome::ALL.iter().map(|it| (it.name(), it.about())),
@@ -48,7 +54,7 @@ pub fn readme() -> String {
          The long form, `{}`: a line a count. The parts of a key are joined by `/`;\n\
          `share`, `low` and `high` are fractions of `denominator`, empty where a count is no share. The key\n\
          `{NOT_MEASURED}` closes a table: its `count` is how many rows were not measured, its `low` and `high` the\n\
-         share that works if none of them does and if all do. `summary.json` has the same with words.",
+         share that works if none of them does and if all do. `summary.json` has the same with words; `mcp-census report --schema` prints its JSON Schema.",
         COLUMNS.join(",")
     );
     section(

@@ -428,3 +428,72 @@ fn a_text_is_broken_between_words() {
     assert_eq!(wrap("", 6, " "), "");
     assert_eq!(wrap("incomprehensible", 6, ""), "incomprehensible");
 }
+
+/// What a summary breaks of the published schema, if it breaks anything.
+fn against_schema(text: &str) -> Result<(), String> {
+    let schema: serde_json::Value = serde_json::from_str(SCHEMA).unwrap();
+    let (mut schemas, mut compiler) = (boon::Schemas::new(), boon::Compiler::new());
+    compiler.enable_format_assertions();
+    let id = schema["$id"].as_str().unwrap().to_owned();
+    compiler.add_resource(&id, schema).unwrap();
+    let index = compiler.compile(&id, &mut schemas).unwrap();
+    let summary = serde_json::from_str(text).unwrap();
+    schemas
+        .validate(&summary, index)
+        .map_err(|error| error.to_string())
+}
+
+#[test]
+fn a_summary_keeps_to_the_published_schema() {
+    let sample = include_str!("../../reports/demo/summary.json");
+    let nothing = json(&Tally::default().summary(&RunFacts::default()));
+    for text in [json(&census()), sample.to_owned(), nothing] {
+        against_schema(&text).unwrap();
+    }
+    let further = sample.replacen("\"rows\"", "\"lines\"", 1);
+    assert!(
+        against_schema(&further).is_err(),
+        "a schema that lets anything through holds nothing"
+    );
+    let schema: serde_json::Value = serde_json::from_str(SCHEMA).unwrap();
+    let names: Vec<&str> = TableName::ALL.iter().map(|it| it.name()).collect();
+    assert_eq!(
+        schema["$defs"]["table"]["properties"]["name"]["enum"],
+        serde_json::json!(names)
+    );
+}
+
+#[test]
+fn the_data_package_names_every_column_in_order() {
+    let package = data_package(&census(), &["input_rank".to_owned()]);
+    let package: serde_json::Value = serde_json::from_str(&package).unwrap();
+    let fields = |at: usize| -> Vec<(String, String)> {
+        let fields = package["resources"][at]["schema"]["fields"]
+            .as_array()
+            .unwrap();
+        let text = |it: &serde_json::Value| it.as_str().unwrap().to_owned();
+        fields
+            .iter()
+            .map(|it| (text(&it["name"]), text(&it["type"])))
+            .collect()
+    };
+    let results = fields(0);
+    let names: Vec<&str> = results.iter().map(|(name, _)| name.as_str()).collect();
+    let own: Vec<&str> = Row::COLUMNS.iter().map(|(name, _)| *name).collect();
+    assert_eq!(names, [own, vec!["input_rank"]].concat());
+    for (name, kind) in [
+        ("outcome", "string"),
+        ("http_status", "integer"),
+        ("flaky", "boolean"),
+        ("total_ms", "number"),
+        ("started_at", "datetime"),
+    ] {
+        assert!(
+            results.contains(&(name.to_owned(), kind.to_owned())),
+            "{name}"
+        );
+    }
+    let header = csv_long(&census()).lines().next().unwrap().to_owned();
+    let summary: Vec<String> = fields(2).into_iter().map(|(name, _)| name).collect();
+    assert_eq!(summary.join(","), header);
+}

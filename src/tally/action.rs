@@ -85,7 +85,7 @@ pub fn mechanism(row: &Row) -> Option<Mechanism> {
                 | Unprobeable::InvalidUrl
                 | Unprobeable::BadRow
                 | Unprobeable::Deleted => Some(Mechanism::UnusableAddress),
-                Unprobeable::Excluded => None,
+                Unprobeable::Excluded | Unprobeable::Robots => None,
             };
         }
         Outcome::DnsFailure => {

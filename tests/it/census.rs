@@ -68,6 +68,8 @@ impl Ground {
                 gap,
                 "--depth",
                 "64",
+                "--per-address",
+                "0",
                 "--rate",
                 "0",
                 "--timeout",
@@ -178,6 +180,8 @@ fn a_report_is_byte_for_byte_what_the_scan_wrote() {
         "summary.csv",
         "summary.md",
         "summary.json",
+        "datapackage.json",
+        "report.html",
     ];
     let before: Vec<Vec<u8>> = tables.iter().map(|name| read(name)).collect();
     for name in tables {
@@ -255,4 +259,142 @@ fn the_servers_see_a_gap_between_any_two_requests_of_a_site_and_every_session_cl
             .unwrap()
     );
     assert_eq!(ground.world.open_sessions(), 0);
+}
+
+#[test]
+fn the_shards_of_a_list_are_disjoint_and_cover_it() {
+    let ground = Ground::new();
+    let mut asked = BTreeMap::new();
+    for shard in ["1/3", "2/3", "3/3"] {
+        let out = format!("shard-{}", &shard[..1]);
+        assert!(
+            ground
+                .scan(&out, "0", &["--shard", shard])
+                .status()
+                .unwrap()
+                .success()
+        );
+        let rows = rows(&ground.path(&out));
+        assert_eq!(
+            rows.len(),
+            1100,
+            "every input row has its line in every shard"
+        );
+        for row in rows
+            .iter()
+            .filter(|row| row["detail"] != "other_shard" && row["outcome"] != "unprobeable")
+        {
+            *asked.entry(row["name"].clone()).or_insert(0) += 1;
+        }
+    }
+    // The demo's names are one site to a scan that is not told otherwise, so one shard has them all.
+    assert!(asked.len() > 1000 && asked.values().all(|times| *times == 1));
+}
+
+#[test]
+fn a_site_is_sampled_by_the_seed_and_what_is_left_out_is_said() {
+    let ground = Ground::new();
+    assert!(
+        ground
+            .scan("run", "0", &["--max-per-site", "5"])
+            .status()
+            .unwrap()
+            .success()
+    );
+    let rows = rows(&ground.path("run"));
+    let count = |detail: &str| rows.iter().filter(|row| row["detail"] == detail).count();
+    let unprobeable = rows
+        .iter()
+        .filter(|row| row["outcome"] == "unprobeable")
+        .count();
+    assert_eq!(count("sampled_out"), 1100 - unprobeable - 5);
+}
+
+#[test]
+fn a_run_is_held_against_the_checks_and_a_baseline() {
+    let ground = Ground::new();
+    let budget = ["--profile", "compliance", "--limit", "40"];
+    assert!(
+        ground
+            .scan("held", "0", &budget)
+            .status()
+            .unwrap()
+            .success()
+    );
+    let run = ground.path("held");
+    let findings: Vec<BTreeMap<String, String>> = csv::Reader::from_path(run.join("findings.csv"))
+        .unwrap()
+        .deserialize()
+        .map(Result::unwrap)
+        .collect();
+    let of_checks = findings.iter().filter(|it| it["level"] != "note");
+    let mut by_server: BTreeMap<&str, usize> = BTreeMap::new();
+    for finding in of_checks {
+        *by_server.entry(&finding["url"]).or_default() += 1;
+    }
+    let measured = rows(&run)
+        .iter()
+        .filter(|it| it["verdict"] != "unmeasured")
+        .count();
+    assert!(measured >= 20 && by_server.len() <= measured);
+    assert!(
+        by_server.values().all(|count| *count == 70),
+        "{by_server:?}"
+    );
+    for row in rows(&run) {
+        assert!(row["requests"].parse::<usize>().unwrap() <= 8, "{row:?}");
+        assert_ne!(row["session"], "left", "{row:?}");
+    }
+
+    let (junit, sarif) = (ground.path("checks.xml"), ground.path("checks.sarif"));
+    let baseline = ground.path("known.csv");
+    let report = |further: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_mcp-census"));
+        command
+            .arg("report")
+            .arg(&run)
+            .arg("--baseline")
+            .arg(&baseline);
+        command
+            .arg("--junit")
+            .arg(&junit)
+            .arg("--sarif")
+            .arg(&sarif);
+        command
+            .args(further)
+            .stdout(Stdio::null())
+            .stderr(Stdio::null());
+        command.status().unwrap().code()
+    };
+    assert_eq!(report(&[]), Some(1), "there is no baseline yet");
+    assert_eq!(report(&["--update-baseline"]), Some(0));
+    assert_eq!(report(&[]), Some(0), "what is known is accepted");
+    let failed = findings.iter().any(|it| it["status"] == "fail");
+    fs::write(&baseline, "url,check\n").unwrap();
+    assert_eq!(report(&[]), Some(if failed { 3 } else { 0 }));
+    assert!(fs::read_to_string(&junit).unwrap().contains("<testsuite "));
+    let sarif: serde_json::Value = serde_json::from_slice(&fs::read(&sarif).unwrap()).unwrap();
+    assert_eq!(sarif["version"], "2.1.0");
+}
+
+#[test]
+fn a_range_that_is_left_alone_covers_what_a_name_resolves_to() {
+    let ground = Ground::new();
+    let file = ground.path("exclude.txt");
+    fs::write(&file, "127.0.0.0/8\n").unwrap();
+    let further = ["--limit", "20", "--exclude", file.to_str().unwrap()];
+    assert!(
+        ground
+            .scan("run", "0", &further)
+            .status()
+            .unwrap()
+            .success()
+    );
+    let details: BTreeSet<String> = rows(&ground.path("run"))
+        .into_iter()
+        .filter(|row| row["host"].ends_with(".test") && row["verdict"] != "unmeasured")
+        .map(|row| row["detail"].clone())
+        .collect();
+    assert!(details.contains("excluded"), "{details:?}");
+    assert!(ground.world.requests().is_empty());
 }

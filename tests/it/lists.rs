@@ -1,8 +1,11 @@
 //! Lists: what a scan would do with one, what may not leave it, and where a registry's comes from.
 
 use std::fs;
+use std::io::{BufRead, BufReader, Write};
+use std::net::TcpListener;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
+use std::sync::{Arc, Mutex};
 
 use serde_json::Value;
 
@@ -12,6 +15,61 @@ fn census(args: &[&str]) -> Output {
         .stdin(Stdio::null())
         .output()
         .unwrap()
+}
+
+/// A server on loopback that answers each request, told by its method and path, with the bytes it is given.
+struct Loopback {
+    at: String,
+    asked: Arc<Mutex<Vec<String>>>,
+}
+
+impl Loopback {
+    fn serving(answer: impl Fn(&str, usize) -> Vec<u8> + Send + 'static) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let at = format!("http://{}", listener.local_addr().unwrap());
+        let asked = Arc::new(Mutex::new(Vec::new()));
+        let seen = Arc::clone(&asked);
+        // It ends with the test's process.
+        std::thread::spawn(move || {
+            for stream in listener.incoming() {
+                let Ok(mut stream) = stream else { continue };
+                let mut lines = BufReader::new(&stream).lines();
+                let Some(Ok(first)) = lines.next() else {
+                    continue;
+                };
+                let _ = lines
+                    .take_while(|line| line.as_ref().is_ok_and(|it| !it.is_empty()))
+                    .count();
+                let request = first.trim_end_matches(" HTTP/1.1").to_owned();
+                let number = seen.lock().unwrap().len();
+                seen.lock().unwrap().push(request.clone());
+                let _ = stream.write_all(&answer(&request, number));
+                let _ = stream.shutdown(std::net::Shutdown::Write);
+            }
+        });
+        Self { at, asked }
+    }
+
+    fn asked(&self) -> Vec<String> {
+        self.asked.lock().unwrap().clone()
+    }
+}
+
+fn answer(status: &str, headers: &str, body: &str) -> Vec<u8> {
+    format!(
+        "HTTP/1.1 {status}\r\nContent-Length: {}\r\nConnection: close\r\n{headers}\r\n{body}",
+        body.len()
+    )
+    .into_bytes()
+}
+
+/// The `detail` of every row of a run.
+fn details(run: &Path) -> Vec<String> {
+    csv::Reader::from_path(run.join("results.csv"))
+        .unwrap()
+        .deserialize::<std::collections::BTreeMap<String, String>>()
+        .map(|row| row.unwrap()["detail"].clone())
+        .collect()
 }
 
 fn text(bytes: &[u8]) -> String {
@@ -164,4 +222,69 @@ fn what_a_client_is_configured_to_send_stays_where_it_is() {
             assert!(!place.contains(secret), "{place}");
         }
     }
+}
+
+#[test]
+fn what_robots_txt_forbids_is_not_asked() {
+    let server = Loopback::serving(|request, _| match request {
+        "GET /robots.txt" => answer(
+            "200 OK",
+            "Content-Type: text/plain\r\n",
+            "User-agent: *\nDisallow: /\n\nUser-agent: mcp-census\nDisallow: /private\n",
+        ),
+        _ => answer("404 Not Found", "", ""),
+    });
+    let folder = tempfile::tempdir().unwrap();
+    let urls = ["private/mcp", "mcp", "private/sse"].map(|path| format!("{}/{path}", server.at));
+    let list = written(folder.path(), "list.txt", &urls.join("\n"));
+    let out = folder.path().join("run");
+    let further = ["--allow-net", "127.0.0.0/8", "--gap", "0", "--confirm", "0"];
+    let args = [
+        &["scan", &list, "--robots", "--out", out.to_str().unwrap()],
+        &further[..],
+    ]
+    .concat();
+    let output = census(&args);
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    assert_eq!(details(&out), ["robots", "404", "robots"]);
+    let asked = server.asked();
+    assert_eq!(
+        asked.iter().filter(|it| *it == "GET /robots.txt").count(),
+        1,
+        "it is read once a host: {asked:?}"
+    );
+    assert!(!asked.iter().any(|it| it.contains("private")), "{asked:?}");
+    let evidence = fs::read_to_string(out.join("evidence.ndjson")).unwrap();
+    assert!(evidence.contains("Disallow: /private"));
+}
+
+#[test]
+fn a_range_that_is_left_alone_is_not_connected_to() {
+    let server = Loopback::serving(|_, _| answer("404 Not Found", "", ""));
+    let folder = tempfile::tempdir().unwrap();
+    let list = written(folder.path(), "list.txt", &format!("{}/mcp", server.at));
+    let exclude = written(
+        folder.path(),
+        "exclude.txt",
+        "# a network\n127.0.0.0/8 # all of it\n",
+    );
+    let out = folder.path().join("run");
+    let output = census(&[
+        "scan",
+        &list,
+        "--allow-net",
+        "127.0.0.0/8",
+        "--exclude",
+        &exclude,
+        "--out",
+        out.to_str().unwrap(),
+    ]);
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    assert_eq!(details(&out), ["excluded"]);
+    assert!(server.asked().is_empty());
+    let manifest = fs::read_to_string(out.join("manifest.json")).unwrap();
+    assert!(
+        manifest.contains("127.0.0.0/8"),
+        "a resumed run keeps to it"
+    );
 }

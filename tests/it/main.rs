@@ -7,6 +7,9 @@
 mod architecture;
 mod census;
 mod cli;
+mod diff;
+mod fuzz;
+mod html;
 mod lists;
 mod readme;
 mod world;

@@ -1,0 +1,360 @@
+//! A census as one page for a browser: its figures drawn, its tables, and every row with what was exchanged. Strings
+//! in, a string out. The page asks nobody for anything; `page.js` shows what strangers' servers said as text only.
+
+mod chart;
+mod figures;
+mod told;
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::io::Write as _;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use flate2::Compression;
+use flate2::write::DeflateEncoder;
+use serde::Serialize;
+use serde_json::json;
+use sha2::{Digest as _, Sha256};
+
+use super::grid::grid;
+use super::{bounds, caveats, headline};
+use crate::exchange::Exchange;
+use crate::explain;
+use crate::finding::Check;
+use crate::outcome::{Era, Hint, Outcome, Verdict};
+use crate::row::Row;
+use crate::tally::{Summary, Table};
+use told::{LADDER, Told, visible};
+
+const STYLE: &str = include_str!("page.css");
+const SCRIPT: &str = include_str!("page.js");
+
+/// Rows whose exchanges are packed together, and unpacked together when one of them is unfolded.
+const CHUNK: usize = 100;
+
+/// What the exchanges of a row may come to on average, packed, in bytes: 1,100 rows stay under 2 MB.
+const ROOM: usize = 1400;
+
+/// A page under way. It keeps its rows packed, so it grows with what the page will be.
+#[derive(Debug)]
+pub struct Page {
+    rows: DeflateEncoder<Vec<u8>>,
+    count: usize,
+    pending: Vec<Told>,
+    chunks: Vec<String>,
+    sites: BTreeMap<String, u64>,
+    details: BTreeMap<String, String>,
+}
+
+impl Default for Page {
+    fn default() -> Self {
+        Self {
+            rows: DeflateEncoder::new(Vec::new(), Compression::default()),
+            count: 0,
+            pending: Vec::new(),
+            chunks: Vec::new(),
+            sites: BTreeMap::new(),
+            details: BTreeMap::new(),
+        }
+    }
+}
+
+/// The members of a row on the page, in order; `page.js` finds them by these names.
+const MEMBERS: [&str; 26] = [
+    "name",
+    "address",
+    "listed",
+    "site",
+    "verdict",
+    "outcome",
+    "detail",
+    "hint",
+    "http_status",
+    "rpc_code",
+    "rpc_message",
+    "era",
+    "declared_transport",
+    "transport",
+    "protocol_version",
+    "server_name",
+    "server_version",
+    "auth_scheme",
+    "content_type",
+    "final_url",
+    "attempts",
+    "flaky",
+    "requests",
+    "total_ms",
+    "findings",
+    "started_at",
+];
+
+impl Page {
+    /// Adds a row and what was exchanged with its endpoint.
+    pub fn add(&mut self, row: &Row, exchanges: &[Exchange]) {
+        let said = |text: &Option<String>| text.as_deref().map(visible);
+        let address = row.endpoint.as_ref().unwrap_or(&row.url);
+        let findings: Vec<String> = row
+            .findings
+            .split(';')
+            .filter(|it| !it.is_empty())
+            .map(visible)
+            .collect();
+        let members = json!([
+            visible(&row.name),
+            visible(address),
+            (row.url != *address).then(|| visible(&row.url)),
+            said(&row.site),
+            row.verdict,
+            row.outcome,
+            visible(&row.detail),
+            row.hint,
+            row.http_status,
+            row.rpc_code,
+            said(&row.rpc_message),
+            row.era,
+            row.declared_transport,
+            row.transport,
+            said(&row.protocol_version),
+            said(&row.server_name),
+            said(&row.server_version),
+            said(&row.auth_scheme),
+            said(&row.content_type),
+            said(&row.final_url),
+            row.attempts,
+            row.flaky,
+            row.requests,
+            row.total_ms,
+            findings,
+            row.started_at,
+        ]);
+        let mut line = if self.count == 0 { "[" } else { ",\n" }.to_owned();
+        line.push_str(&members.to_string());
+        // Memory takes every byte.
+        let _ = self.rows.write_all(line.as_bytes());
+        self.count += 1;
+        if row.verdict.is_measured()
+            && let Some(site) = &row.site
+        {
+            *self.sites.entry(site.clone()).or_default() += 1;
+        }
+        self.details
+            .entry(format!("{}/{}", row.outcome, visible(&row.detail)))
+            .or_insert_with(|| explain::detail(row.outcome, &row.detail));
+        self.pending.push(Told::of(exchanges));
+        if self.pending.len() == CHUNK {
+            self.pack_pending();
+        }
+    }
+
+    fn pack_pending(&mut self) {
+        let room = ROOM * self.pending.len();
+        let mut packed = String::new();
+        for bounds in LADDER {
+            let told: Vec<Told> = self.pending.iter().map(|it| it.within(bounds)).collect();
+            packed = pack(&told);
+            if packed.len() <= room {
+                break;
+            }
+        }
+        self.chunks.push(packed);
+        self.pending.clear();
+    }
+
+    /// The page, with the summary of the rows that were added.
+    #[must_use]
+    pub fn finish(mut self, summary: &Summary) -> String {
+        if !self.pending.is_empty() {
+            self.pack_pending();
+        }
+        let end: &[u8] = if self.count == 0 { b"[]" } else { b"]" };
+        let _ = self.rows.write_all(end);
+        let rows = STANDARD.encode(self.rows.finish().unwrap_or_default());
+        let meanings = pack(&json!({
+            "members": MEMBERS,
+            "chunk": CHUNK,
+            "verdict": meanings(Verdict::ALL, Verdict::name, Verdict::about),
+            "outcome": meanings(Outcome::ALL, Outcome::name, Outcome::about),
+            "hint": meanings(Hint::ALL, Hint::name, Hint::about),
+            "era": meanings(Era::ALL, Era::name, Era::about),
+            "check": meanings(Check::ALL, Check::name, Check::about),
+            "detail": self.details,
+        }));
+        let mut out = head(summary);
+        out.push_str(&figures::verdicts(summary));
+        out.push_str(&figures::all(summary, &self.sites));
+        out.push_str(ROWS);
+        out.push_str(&tables(summary));
+        out.push_str("</main>\n<footer><p>Made by ");
+        out.push_str(&escaped(&summary.facts.tool));
+        out.push_str(
+            " from what came over the wire. The whole of it is in <code>evidence.ndjson</code>, the rows in \
+             <code>results.csv</code>.</p></footer>\n",
+        );
+        embed(&mut out, "packed-words", &meanings);
+        embed(&mut out, "packed-rows", &rows);
+        for (number, chunk) in self.chunks.iter().enumerate() {
+            embed(&mut out, &format!("packed-told-{number}"), chunk);
+        }
+        out.push_str("<script>");
+        out.push_str(SCRIPT);
+        out.push_str("</script>\n</body>\n</html>\n");
+        out
+    }
+}
+
+/// One table as a fragment of HTML.
+pub(super) fn table(table: &Table) -> String {
+    let mut out = format!("<p class=\"basis\">{}.</p>\n", escaped(&table.basis()));
+    if table.lines.is_empty() {
+        out.push_str("<p>None.</p>\n");
+    } else {
+        let grid = grid(table);
+        out.push_str("<div class=\"scroll\"><table><thead><tr>");
+        let side = |right: bool| if right { " class=\"right\"" } else { "" };
+        for column in &grid.columns {
+            let _ = write!(
+                out,
+                "<th scope=\"col\"{}>{}</th>",
+                side(column.right),
+                escaped(&column.heading)
+            );
+        }
+        out.push_str("</tr></thead><tbody>\n");
+        for row in &grid.rows {
+            out.push_str("<tr>");
+            for (cell, column) in row.iter().zip(&grid.columns) {
+                let _ = write!(
+                    out,
+                    "<td{}><bdi>{}</bdi></td>",
+                    side(column.right),
+                    escaped(cell)
+                );
+            }
+            out.push_str("</tr>\n");
+        }
+        out.push_str("</tbody></table></div>\n");
+    }
+    if let Some(left_out) = &table.not_measured {
+        let _ = writeln!(out, "<p class=\"basis\">{}</p>", escaped(&bounds(left_out)));
+    }
+    out
+}
+
+fn meanings<T: Copy>(
+    all: &[T],
+    name: impl Fn(T) -> &'static str,
+    about: impl Fn(T) -> &'static str,
+) -> BTreeMap<&'static str, &'static str> {
+    all.iter().map(|&it| (name(it), about(it))).collect()
+}
+
+/// Everything before the figures. What may run and what may be shown is fixed here: the page's own, by hash.
+fn head(summary: &Summary) -> String {
+    let share = summary
+        .share
+        .map_or("none".to_owned(), |it| super::percent(it.fraction));
+    let mut said = String::new();
+    for caveat in caveats(summary) {
+        let _ = writeln!(said, "<p class=\"caveat\">{}</p>", escaped(&caveat));
+    }
+    format!(
+        "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
+         <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; script-src 'sha256-{}'; \
+         style-src 'sha256-{}'; base-uri 'none'; form-action 'none'\">\n\
+         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
+         <meta name=\"color-scheme\" content=\"light dark\">\n<meta name=\"referrer\" content=\"no-referrer\">\n\
+         <title>MCP census: {share} work</title>\n<style>{STYLE}</style>\n</head>\n<body>\n\
+         <a class=\"skip\" href=\"#rows\">To the rows</a>\n<header>\n<h1>MCP census</h1>\n\
+         <p class=\"headline\"><strong>{share}</strong> <span>{}</span></p>\n<p class=\"open\">{}</p>\n{said}</header>\n\
+         <main>\n",
+        hash(SCRIPT),
+        hash(STYLE),
+        escaped(&headline(summary)),
+        escaped(&bounds(&summary.not_measured)),
+    )
+}
+
+fn hash(text: &str) -> String {
+    STANDARD.encode(Sha256::digest(text.as_bytes()))
+}
+
+/// What `page.js` fills.
+const ROWS: &str = "<section id=\"rows\" aria-labelledby=\"rows-title\">\n<h2 id=\"rows-title\">Every row</h2>\n\
+    <noscript><p>The rows are shown by a script; they are in <code>results.csv</code> too.</p></noscript>\n\
+    <form id=\"filters\" hidden>\n\
+    <label>Search <input type=\"search\" id=\"search\" placeholder=\"name, address, words of an answer\"></label>\n\
+    <label>Verdict <select id=\"by-verdict\"></select></label>\n\
+    <label>Outcome <select id=\"by-outcome\"></select></label>\n\
+    <label>Finding <select id=\"by-finding\"></select></label>\n\
+    <label>Site <input id=\"by-site\" list=\"sites\" placeholder=\"any\" autocomplete=\"off\"></label>\n\
+    <datalist id=\"sites\"></datalist>\n\
+    <button type=\"reset\">Clear</button>\n</form>\n\
+    <p id=\"shown\" role=\"status\"></p>\n\
+    <table id=\"results\" hidden><thead><tr></tr></thead><tbody></tbody></table>\n\
+    <p><button type=\"button\" id=\"more\" hidden>Show more</button></p>\n</section>\n";
+
+fn tables(summary: &Summary) -> String {
+    let mut out = String::from(
+        "<section aria-labelledby=\"tables-title\">\n<h2 id=\"tables-title\">Every table</h2>\n",
+    );
+    for of_table in &summary.tables {
+        let _ = writeln!(
+            out,
+            "<details id=\"table-{}\"><summary>{}</summary>\n{}</details>",
+            of_table.name,
+            prose(&of_table.title),
+            table(of_table)
+        );
+    }
+    out.push_str("</section>\n");
+    out
+}
+
+/// JSON, compressed, in an alphabet that can close no element.
+fn pack(value: &impl Serialize) -> String {
+    let mut packed = DeflateEncoder::new(Vec::new(), Compression::default());
+    let _ = serde_json::to_writer(&mut packed, value);
+    STANDARD.encode(packed.finish().unwrap_or_default())
+}
+
+fn embed(out: &mut String, id: &str, packed: &str) {
+    let _ = writeln!(
+        out,
+        "<script type=\"application/octet-stream\" id=\"{id}\">{packed}</script>"
+    );
+}
+
+/// Words of ours: what stands between backticks is code.
+fn prose(text: &str) -> String {
+    let mut out = String::new();
+    for (at, part) in escaped(text).split('`').enumerate() {
+        out.push_str(match at {
+            0 => "",
+            at if at % 2 == 1 => "<code>",
+            _ => "</code>",
+        });
+        out.push_str(part);
+    }
+    if text.matches('`').count() % 2 == 1 {
+        out.push_str("</code>");
+    }
+    out
+}
+
+/// Text as it stands in HTML, between tags or in quotes.
+fn escaped(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for it in text.chars() {
+        match it {
+            '&' => out.push_str("&amp;"),
+            '<' => out.push_str("&lt;"),
+            '>' => out.push_str("&gt;"),
+            '"' => out.push_str("&quot;"),
+            '\'' => out.push_str("&#39;"),
+            _ => out.push(it),
+        }
+    }
+    out
+}

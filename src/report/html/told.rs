@@ -1,0 +1,262 @@
+//! What was exchanged with one endpoint, as much of it as a page has room for. The evidence file has all of it.
+
+use std::fmt::Write as _;
+
+use serde::Serialize;
+
+use crate::coding;
+use crate::exchange::{Answer, BodyEnd, Exchange, Reply};
+use crate::story;
+
+/// How much of a row's exchanges is told.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Bounds {
+    exchanges: usize,
+    headers: usize,
+    /// Of a header's value, in characters.
+    value: usize,
+    /// Of all bodies of the row together, in characters.
+    body: usize,
+}
+
+/// From what a row is given to what it is left where a page would grow too large.
+pub(super) const LADDER: [Bounds; 4] = [
+    Bounds {
+        exchanges: 6,
+        headers: 24,
+        value: 200,
+        body: 2048,
+    },
+    Bounds {
+        exchanges: 6,
+        headers: 16,
+        value: 120,
+        body: 512,
+    },
+    Bounds {
+        exchanges: 4,
+        headers: 12,
+        value: 80,
+        body: 128,
+    },
+    Bounds {
+        exchanges: 2,
+        headers: 4,
+        value: 40,
+        body: 0,
+    },
+];
+
+/// A row's exchanges.
+#[derive(Debug, Clone, Serialize)]
+pub(super) struct Told {
+    /// A command that sends the first request again; empty where nothing was sent.
+    curl: String,
+    exchanges: Vec<Sent>,
+    /// Exchanges that are not told.
+    more: usize,
+}
+
+/// One exchange.
+#[derive(Debug, Clone, Serialize)]
+struct Sent {
+    why: &'static str,
+    attempt: u32,
+    at: String,
+    request: Said,
+    reply: Said,
+    timing: String,
+}
+
+/// A message: its first line, its headers, its body, and what is to be said of it.
+#[derive(Debug, Clone, Serialize)]
+struct Said {
+    line: String,
+    headers: Vec<(String, String)>,
+    body: String,
+    note: String,
+}
+
+impl Told {
+    /// Everything that the widest bounds let through.
+    pub(super) fn of(exchanges: &[Exchange]) -> Self {
+        let told = Self {
+            curl: exchanges
+                .first()
+                .map(|it| story::curl(&it.request))
+                .unwrap_or_default(),
+            exchanges: exchanges
+                .iter()
+                .take(LADDER[0].exchanges)
+                .map(sent)
+                .collect(),
+            more: exchanges.len().saturating_sub(LADDER[0].exchanges),
+        };
+        told.within(LADDER[0])
+    }
+
+    /// What of it other bounds let through.
+    pub(super) fn within(&self, bounds: Bounds) -> Self {
+        let mut told = self.clone();
+        told.more += told.exchanges.len().saturating_sub(bounds.exchanges);
+        told.exchanges.truncate(bounds.exchanges);
+        let mut room = bounds.body;
+        for said in told.exchanges.iter_mut().map(|it| &mut it.reply) {
+            if said.headers.len() > bounds.headers {
+                let more = said.headers.len() - bounds.headers;
+                said.headers.truncate(bounds.headers);
+                add(&mut said.note, &format!("{more} further headers"));
+            }
+            for (name, value) in &mut said.headers {
+                cut(name, bounds.value);
+                cut(value, bounds.value);
+            }
+            let length = said.body.len();
+            if cut(&mut said.body, room) {
+                let note = format!("cut: {length} bytes here, more in evidence.ndjson");
+                add(&mut said.note, &note);
+            }
+            room -= said.body.chars().count().min(room);
+        }
+        told
+    }
+}
+
+fn sent(exchange: &Exchange) -> Sent {
+    let request = &exchange.request;
+    let timing = &exchange.timing;
+    let mut times: Vec<String> = [
+        ("dns", timing.dns_ms),
+        ("connect", timing.connect_ms),
+        ("tls", timing.tls_ms),
+        ("first byte", timing.first_byte_ms),
+        ("total", timing.total_ms),
+    ]
+    .iter()
+    .filter_map(|(name, ms)| ms.map(|ms| format!("{name} {ms:.1} ms")))
+    .collect();
+    times.extend(exchange.connection.peer.map(|it| format!("from {it}")));
+    Sent {
+        why: exchange.leg.about(),
+        attempt: u32::from(exchange.attempt) + 1,
+        at: exchange.started_at.to_string(),
+        request: Said {
+            line: visible(&format!("{} {}", request.method, request.url)),
+            headers: pairs(&request.headers),
+            body: visible_lines(&request.body),
+            note: String::new(),
+        },
+        reply: match &exchange.reply {
+            Reply::Answer(answer) => came(answer),
+            Reply::Fault(fault) => Said {
+                line: String::new(),
+                headers: Vec::new(),
+                body: String::new(),
+                note: story::words(*fault),
+            },
+        },
+        timing: times.join(", "),
+    }
+}
+
+fn came(answer: &Answer) -> Said {
+    let label = answer
+        .all("content-encoding")
+        .collect::<Vec<_>>()
+        .join(", ");
+    let body = coding::decode(&label, &answer.body.0, false).bytes;
+    // Four bytes is the most that a character takes; one character more shows that there was more.
+    let most = (LADDER[0].body + 1) * 4;
+    let text = String::from_utf8_lossy(&body[..body.len().min(most)]);
+    let mut note = String::new();
+    if body.len() > most {
+        add(&mut note, &format!("{} bytes in all", body.len()));
+    }
+    match answer.end {
+        BodyEnd::Complete => {}
+        BodyEnd::Left => add(&mut note, "we left: what we came for had arrived"),
+        BodyEnd::Page => add(&mut note, "we left: it is a web page"),
+        BodyEnd::OverLimit => add(&mut note, "we left: it is larger than we read"),
+        BodyEnd::Broken(fault) => add(&mut note, &story::words(fault)),
+    }
+    Said {
+        line: visible(&format!("{} {}", answer.version, answer.status)),
+        headers: pairs(&answer.headers[..answer.headers.len().min(LADDER[0].headers * 4)]),
+        body: visible_lines(text.trim_end()),
+        note,
+    }
+}
+
+fn pairs(headers: &[(String, String)]) -> Vec<(String, String)> {
+    headers
+        .iter()
+        .map(|(name, value)| (visible(name), visible(value)))
+        .collect()
+}
+
+fn add(note: &mut String, said: &str) {
+    if !note.is_empty() {
+        note.push_str("; ");
+    }
+    note.push_str(said);
+}
+
+/// Cuts a text after so many characters; whether there was something to cut.
+fn cut(text: &mut String, most: usize) -> bool {
+    match text.char_indices().nth(most) {
+        Some((end, _)) => {
+            text.truncate(end);
+            text.push_str("...");
+            true
+        }
+        None => false,
+    }
+}
+
+/// A stranger's text with what would act or hide in it written out: `⟨U+202E⟩`.
+pub(super) fn visible(text: &str) -> String {
+    shown(text, |_| false)
+}
+
+/// The same, of several lines.
+fn visible_lines(text: &str) -> String {
+    shown(&text.replace("\r\n", "\n"), |it| matches!(it, '\n' | '\t'))
+}
+
+fn shown(text: &str, keep: impl Fn(char) -> bool) -> String {
+    let mut shown = String::with_capacity(text.len());
+    for it in text.chars() {
+        let acts = it.is_control()
+            || matches!(it,
+                '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}'
+                | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}');
+        if acts && !keep(it) {
+            let _ = write!(shown, "\u{27e8}U+{:04X}\u{27e9}", u32::from(it));
+        } else {
+            shown.push(it);
+        }
+    }
+    shown
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_would_hide_is_written_out() {
+        assert_eq!(
+            visible("a\u{202e}b\x1b[2J\n"),
+            "a⟨U+202E⟩b⟨U+001B⟩[2J⟨U+000A⟩"
+        );
+        assert_eq!(visible_lines("a\r\n\tb\0"), "a\n\tb⟨U+0000⟩");
+    }
+
+    #[test]
+    fn a_cut_falls_between_characters() {
+        let mut text = "äöü".to_owned();
+        assert!(cut(&mut text, 2));
+        assert_eq!(text, "äö...");
+        assert!(!cut(&mut "äö".to_owned(), 2));
+    }
+}

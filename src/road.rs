@@ -1,0 +1,361 @@
+//! Pace: one lane a site. A lane's requests start at least a gap apart, whatever they are for; lanes run side
+//! by side, longest first; nothing holds a place while it waits. Over the lanes lie looser caps: for each
+//! operator of several sites, for each address, and for the whole run. What a request is, is the caller's affair.
+
+use std::collections::HashMap;
+use std::hash::Hash;
+use std::net::IpAddr;
+use std::num::NonZeroU32;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex as StdMutex, PoisonError};
+use std::time::Duration;
+
+use governor::clock::QuantaClock;
+use governor::middleware::NoOpMiddleware;
+use governor::state::{InMemoryState, NotKeyed};
+use governor::{Quota, RateLimiter};
+use tokio::sync::{Mutex, MutexGuard, OwnedSemaphorePermit, Semaphore};
+use tokio::time::{Instant, sleep_until};
+
+use crate::target::scatter;
+
+/// Refusals (429, 503) in a row after which a lane is closed.
+const STRIKES: u32 = 3;
+
+/// The longest that a lane is paused at a server's word.
+const LONGEST_PAUSE: Duration = Duration::from_mins(1);
+
+/// The pause after a first refusal that names no time; it doubles with each further one.
+const FIRST_PAUSE: Duration = Duration::from_secs(1);
+
+/// Request starts a second at one operator of several sites, such as a hosting platform.
+const PER_OPERATOR: NonZeroU32 = NonZeroU32::new(10).expect("ten is not zero");
+
+/// A table of turns is swept of those that are past when it has grown by as many.
+const SWEPT_EVERY: usize = 4096;
+
+/// How hard to push.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Pace {
+    /// Requests in flight, all lanes together.
+    pub width: usize,
+    /// Endpoints in flight in one lane.
+    pub depth: usize,
+    /// The least time between two request starts in one lane.
+    pub gap: Duration,
+    /// Requests a second, all lanes together; none: no limit.
+    pub rate: Option<NonZeroU32>,
+    /// Request starts a second to one address; none: no limit.
+    pub per_address: Option<NonZeroU32>,
+}
+
+impl Default for Pace {
+    fn default() -> Self {
+        Self {
+            width: 256,
+            depth: 2,
+            gap: Duration::from_millis(500),
+            rate: NonZeroU32::new(100),
+            per_address: NonZeroU32::new(20),
+        }
+    }
+}
+
+type Limiter = RateLimiter<
+    NotKeyed,
+    InMemoryState,
+    QuantaClock,
+    NoOpMiddleware<governor::clock::QuantaInstant>,
+>;
+
+/// Turns given out by key, evenly spaced. A turn is a reservation, so nobody is woken before it.
+#[derive(Debug)]
+struct Turns<K> {
+    every: Duration,
+    next: StdMutex<HashMap<K, Instant>>,
+}
+
+impl<K: Hash + Eq> Turns<K> {
+    fn per_second(rate: NonZeroU32) -> Self {
+        Self {
+            every: Duration::from_secs(1) / rate.get(),
+            next: StdMutex::default(),
+        }
+    }
+
+    /// The key's next turn.
+    fn take(&self, key: K) -> Instant {
+        let now = Instant::now();
+        let mut next = self.next.lock().unwrap_or_else(PoisonError::into_inner);
+        if next.len() % SWEPT_EVERY == SWEPT_EVERY - 1 {
+            next.retain(|_, turn| *turn > now);
+        }
+        let turn = next.get(&key).copied().unwrap_or(now).max(now);
+        next.insert(key, turn + self.every);
+        turn
+    }
+}
+
+/// What all lanes of a run share, and the lanes themselves.
+#[derive(Debug)]
+pub struct Road {
+    gap: Duration,
+    places: Arc<Semaphore>,
+    /// Behind a fair lock: a limiter with many waiters wakes them all at each turn.
+    rate: Option<Mutex<Limiter>>,
+    operators: Option<Turns<String>>,
+    addresses: Option<Turns<IpAddr>>,
+    lanes: StdMutex<HashMap<String, Arc<Lane>>>,
+    /// Nothing starts before: this machine has run out of something.
+    held: StdMutex<Option<Instant>>,
+}
+
+/// One site's lane.
+#[derive(Debug)]
+pub struct Lane {
+    site: String,
+    /// The operator, where it has several sites.
+    operator: Option<String>,
+    /// When the next request may start. The lock is fair, so requests start in the order they asked.
+    next_start: Mutex<Instant>,
+    strikes: AtomicU32,
+}
+
+impl Road {
+    /// A road at this pace.
+    #[must_use]
+    pub fn new(pace: &Pace) -> Arc<Self> {
+        let limiter = |rate| {
+            Mutex::new(RateLimiter::direct(
+                Quota::per_second(rate).allow_burst(NonZeroU32::MIN),
+            ))
+        };
+        Arc::new(Self {
+            gap: pace.gap,
+            places: Arc::new(Semaphore::new(pace.width)),
+            rate: pace.rate.map(limiter),
+            // Where not even a site has a pace, an operator needs none.
+            operators: (!pace.gap.is_zero()).then(|| Turns::per_second(PER_OPERATOR)),
+            addresses: pace.per_address.map(Turns::per_second),
+            lanes: StdMutex::default(),
+            held: StdMutex::default(),
+        })
+    }
+
+    /// The lane of a site. `operator` is the name it shares with other sites, where that is another one.
+    #[must_use]
+    pub fn lane(&self, site: &str, operator: &str) -> Arc<Lane> {
+        let mut lanes = self.lanes.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(lane) = lanes.get(site) {
+            return Arc::clone(lane);
+        }
+        if lanes.len() % SWEPT_EVERY == SWEPT_EVERY - 1 {
+            let now = Instant::now();
+            // A lane that nobody uses and whose gap has passed is as good as a new one.
+            lanes.retain(|_, lane| {
+                Arc::strong_count(lane) > 1
+                    || lane.next_start.try_lock().is_ok_and(|next| *next > now)
+            });
+        }
+        let lane = Arc::new(Lane {
+            site: site.to_owned(),
+            operator: (operator != site).then(|| operator.to_owned()),
+            next_start: Mutex::new(Instant::now()),
+            strikes: AtomicU32::new(0),
+        });
+        lanes.insert(site.to_owned(), Arc::clone(&lane));
+        lane
+    }
+
+    /// Waits for a turn in a lane, to an address. The place in flight is held until the permit is dropped.
+    ///
+    /// # Panics
+    /// Never: the places are not closed while the road is there.
+    pub async fn turn(&self, lane: &Lane, address: Option<IpAddr>) -> OwnedSemaphorePermit {
+        let mut next_start = self.reach_turn(lane, address).await;
+        // Only now: what waits for its turn holds no place, and what has a place starts at once.
+        let place = Arc::clone(&self.places)
+            .acquire_owned()
+            .await
+            .expect("the places are never closed");
+        self.start(&mut next_start).await;
+        place
+    }
+
+    /// Waits for a turn of a request that goes along with one in flight, and shares its place.
+    pub async fn follow(&self, lane: &Lane, address: Option<IpAddr>) {
+        let mut next_start = self.reach_turn(lane, address).await;
+        self.start(&mut next_start).await;
+    }
+
+    /// Waits until the lane, its operator and the address can take another request.
+    async fn reach_turn<'a>(
+        &self,
+        lane: &'a Lane,
+        address: Option<IpAddr>,
+    ) -> MutexGuard<'a, Instant> {
+        let next_start = lane.next_start.lock().await;
+        sleep_until(*next_start).await;
+        if let (Some(operators), Some(operator)) = (&self.operators, &lane.operator) {
+            sleep_until(operators.take(operator.clone())).await;
+        }
+        if let (Some(addresses), Some(address)) = (&self.addresses, address) {
+            sleep_until(addresses.take(address)).await;
+        }
+        let held = *self.held.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(until) = held {
+            sleep_until(until).await;
+        }
+        next_start
+    }
+
+    /// Waits for the rate of the run, and notes when the lane can start the next.
+    async fn start(&self, next_start: &mut Instant) {
+        if let Some(rate) = &self.rate {
+            rate.lock().await.until_ready().await;
+        }
+        *next_start = Instant::now() + self.gap;
+    }
+
+    /// Holds the whole run for a while: what is short is ours, and asking on would only measure that.
+    pub fn hold(&self, wait: Duration) {
+        let until = Instant::now() + wait;
+        let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
+        *held = Some(held.map_or(until, |before| before.max(until)));
+    }
+}
+
+impl Lane {
+    /// The site.
+    #[must_use]
+    pub fn site(&self) -> &str {
+        &self.site
+    }
+
+    /// The site refused us for now: the lane waits as long as it asks for, or longer each time, and never quite
+    /// as long as another lane.
+    pub async fn pause(&self, asked: Option<Duration>) {
+        let strikes = self.strikes.fetch_add(1, Ordering::Relaxed);
+        let jitter = 1.0
+            + f64::from(
+                u32::try_from(scatter(&self.site, u64::from(strikes)) % 256).unwrap_or_default(),
+            ) / 1024.0;
+        let wait = asked
+            .unwrap_or((FIRST_PAUSE * 2u32.saturating_pow(strikes)).mul_f64(jitter))
+            .min(LONGEST_PAUSE);
+        let mut next_start = self.next_start.lock().await;
+        *next_start = (*next_start).max(Instant::now() + wait);
+    }
+
+    /// The site answered as usual.
+    pub fn relax(&self) {
+        self.strikes.store(0, Ordering::Relaxed);
+    }
+
+    /// The site has refused so often in a row that the rest is left alone.
+    #[must_use]
+    pub fn is_closed(&self) -> bool {
+        self.strikes.load(Ordering::Relaxed) >= STRIKES
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PACE: Pace = Pace {
+        width: 4,
+        depth: 4,
+        gap: Duration::from_secs(1),
+        rate: None,
+        per_address: NonZeroU32::new(4),
+    };
+
+    #[tokio::test(start_paused = true)]
+    async fn a_refusal_pauses_its_lane_and_a_row_of_them_closes_it() {
+        let road = Road::new(&PACE);
+        let lane = road.lane("a.example", "a.example");
+        let began = Instant::now();
+        drop(road.turn(&lane, None).await);
+        lane.pause(Some(Duration::from_secs(7))).await;
+        drop(road.turn(&road.lane("b.example", "b.example"), None).await);
+        assert_eq!(began.elapsed().as_secs(), 0, "nobody else waits");
+        drop(road.turn(&lane, None).await);
+        assert_eq!(began.elapsed().as_secs(), 7);
+        lane.pause(None).await;
+        assert!(!lane.is_closed());
+        lane.pause(None).await;
+        assert!(lane.is_closed());
+        lane.relax();
+        assert!(!lane.is_closed());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_tenants_of_a_platform_share_a_looser_cap_and_so_do_the_names_of_an_address() {
+        let road = Road::new(&PACE);
+        let began = Instant::now();
+        for tenant in 0..21 {
+            drop(
+                road.turn(
+                    &road.lane(&format!("{tenant}.vercel.app"), "vercel.app"),
+                    None,
+                )
+                .await,
+            );
+        }
+        assert_eq!(began.elapsed().as_millis(), 20 * 100);
+        let began = Instant::now();
+        for name in 0..9 {
+            drop(
+                road.turn(
+                    &road.lane(&format!("{name}.example"), &format!("{name}.example")),
+                    Some([192, 0, 2, 1].into()),
+                )
+                .await,
+            );
+        }
+        assert_eq!(began.elapsed().as_millis(), 8 * 250);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_lane_is_the_same_whoever_asks_for_it() {
+        let road = Road::new(&PACE);
+        let began = Instant::now();
+        drop(road.turn(&road.lane("a.example", "a.example"), None).await);
+        drop(road.turn(&road.lane("a.example", "a.example"), None).await);
+        assert_eq!(began.elapsed().as_secs(), 1);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_is_ours_holds_the_whole_run() {
+        let road = Road::new(&PACE);
+        let began = Instant::now();
+        road.hold(Duration::from_secs(3));
+        drop(road.turn(&road.lane("a.example", "a.example"), None).await);
+        assert_eq!(began.elapsed().as_secs(), 3);
+    }
+
+    #[tokio::test]
+    async fn two_thousand_that_wait_on_one_pace_are_served_in_order() {
+        let pace = Pace {
+            width: 2000,
+            gap: Duration::ZERO,
+            rate: NonZeroU32::new(1_000_000),
+            ..PACE
+        };
+        let road = Road::new(&pace);
+        let lane = road.lane("a.example", "a.example");
+        let served = Arc::new(StdMutex::new(Vec::new()));
+        let mut waiting = tokio::task::JoinSet::new();
+        for number in 0..2000 {
+            let (road, lane, served) = (Arc::clone(&road), Arc::clone(&lane), Arc::clone(&served));
+            waiting.spawn(async move {
+                let _place = road.turn(&lane, None).await;
+                served.lock().unwrap().push(number);
+            });
+        }
+        while waiting.join_next().await.is_some() {}
+        let served = served.lock().unwrap();
+        assert!(served.is_sorted() && served.len() == 2000);
+    }
+}

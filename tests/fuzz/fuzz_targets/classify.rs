@@ -1,0 +1,5 @@
+//! Any bytes as: classify.
+#![no_main]
+#[path = "../harness.rs"]
+mod harness;
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| harness::classify(bytes));
