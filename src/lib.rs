@@ -36,12 +36,13 @@
 //! - [`probe`] connects to targets, with [`resolve`] for names and addresses, [`trust`] for certificates, and
 //!   [`fault`], which alone knows what other libraries call their errors
 //! - [`road`] paces, [`lanes`] drives, [`scan`] runs, [`store`] keeps, [`reckon`] reads back, [`progress`] shows
+//! - [`registry`] takes a registry's list into a file
 //! - [`world`] serves the loopback servers of the demo and the gauntlet
 //! - [`cli`] says what was typed
 //!
 //! # Invariants
 //!
-//! 1. Only `probe` and `resolve` send to targets; only `store` writes a run; nothing pure reads a clock.
+//! 1. Only `probe` and `resolve` send anything; only `store` writes a run, and `registry` a fetched list; nothing pure reads a clock.
 //!    `tests/architecture.rs` holds the pure modules to it.
 //! 2. An exchange is never changed or dropped once it is written. Outcomes are computed from it, never stored
 //!    without it.
@@ -83,6 +84,7 @@ pub mod probe;
 pub mod progress;
 pub mod reckon;
 pub mod redirect;
+pub mod registry;
 pub mod report;
 pub mod resolve;
 pub mod road;

@@ -476,7 +476,7 @@ async fn heed(exchange: &Exchange, lane: &Lane) {
 }
 
 /// `Retry-After`, in seconds or as a date (RFC 9110 §10.2.3).
-fn retry_after(answer: &Answer, now: Timestamp) -> Option<Duration> {
+pub(crate) fn retry_after(answer: &Answer, now: Timestamp) -> Option<Duration> {
     let value = answer.header("retry-after")?.trim();
     if let Ok(seconds) = value.parse() {
         return Some(Duration::from_secs(seconds));

@@ -10,6 +10,7 @@ use sha2::{Digest, Sha256};
 use crate::list::{Contents, Format, Item, Source, Status};
 use crate::manifest::ListFile;
 use crate::outcome::Unprobeable;
+use crate::registry;
 use crate::roll::{Entry, Freezer, Listed};
 
 /// Complaints shown of one list; a file that is wrong throughout need not say so on every line.
@@ -140,7 +141,7 @@ fn freeze_one(
             format: format.name().to_owned(),
             sha256,
             rows,
-            partial: contents.next_cursor.is_some(),
+            partial: contents.next_cursor.is_some() || registry::is_partial(path),
             extra_columns: contents.extra_columns.clone(),
         },
         contents,

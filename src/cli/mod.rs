@@ -4,6 +4,7 @@ mod check;
 mod conformance;
 mod demo;
 mod diff;
+mod fetch;
 mod forecast;
 mod gauntlet;
 mod lists;
@@ -59,6 +60,7 @@ Results go to stdout, everything else to stderr. Exit codes:
 enum Command {
     Scan(Box<scan::Scan>),
     Check(Box<check::Check>),
+    Fetch(Box<fetch::Fetch>),
     Report(report::Report),
     Diff(diff::Diff),
     Demo(demo::Demo),
@@ -79,6 +81,7 @@ impl Cli {
         match self.command {
             Command::Scan(scan) => scan.run(),
             Command::Check(check) => check.run(),
+            Command::Fetch(fetch) => fetch.run(),
             Command::Report(report) => report.run(),
             Command::Diff(diff) => diff.run(),
             Command::Demo(demo) => demo.run(),

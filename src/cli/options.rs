@@ -301,7 +301,7 @@ fn version(text: &str) -> Result<String, String> {
 }
 
 /// Reads an address with or without a port.
-fn name_server(text: &str) -> Result<SocketAddr, String> {
+pub(super) fn name_server(text: &str) -> Result<SocketAddr, String> {
     const DNS_PORT: u16 = 53;
     text.parse::<SocketAddr>()
         .or_else(|_| {

@@ -13,6 +13,7 @@ use crate::forecast::{Forecast, Tempo};
 use crate::list::Format;
 use crate::manifest::{Manifest, RULES_VERSION};
 use crate::probe::Prober;
+use crate::registry::{OFFICIAL, Walk};
 use crate::resolve::QUESTIONS;
 use crate::road::Pace;
 use crate::roll::{self, Aim, Entry, Freezer};
@@ -33,8 +34,9 @@ const ANONYMOUS_SITES: usize = 10;
 
 /// Probe every endpoint of the lists, write a run directory, print the summary.
 #[derive(Debug, Args)]
+#[expect(clippy::struct_excessive_bools, reason = "flags are typed one by one")]
 pub(super) struct Scan {
-    /// List files; `-` is standard input
+    /// List files; `-` is standard input, registry:URL a registry whose list is fetched first
     #[arg(value_name = "LIST", required_unless_present = "resume")]
     lists: Vec<PathBuf>,
     /// What the lists are written in, instead of what their content says
@@ -147,11 +149,12 @@ impl Scan {
     }
 
     fn freeze(&self, dir: &RunDir, started_at: Timestamp) -> Result<(Manifest, Vec<Target>)> {
-        let mut freezer = self.freezer()?;
+        let mut freezer = self.freezer();
         let mut rows = 0;
         let mut read = Vec::new();
+        let fetched = self.fetched(dir)?;
         dir.replace(file::TARGETS, |to| {
-            read = lists::freeze(&self.lists, self.list_format, &mut freezer, |entry| {
+            read = lists::freeze(&fetched, self.list_format, &mut freezer, |entry| {
                 rows += 1;
                 serde_json::to_writer(&mut *to, &entry)?;
                 Ok(to.write_all(b"\n")?)
@@ -182,15 +185,45 @@ impl Scan {
         Ok((manifest, targets))
     }
 
-    fn freezer(&self) -> Result<Freezer> {
-        Ok(Freezer::new(self.asking.policy())
+    fn freezer(&self) -> Freezer {
+        Freezer::new(self.asking.policy())
             .with_limit(self.limit)
-            .with_shard(self.shard, &Suffixes::default()))
+            .with_shard(self.shard, &Suffixes::default())
+    }
+
+    /// The lists, with those of registries fetched into the run directory.
+    fn fetched(&self, dir: &RunDir) -> Result<Vec<PathBuf>> {
+        let mut files = Vec::new();
+        for (number, list) in self.lists.iter().enumerate() {
+            let Some(registry) = registry_of(list)? else {
+                files.push(list.clone());
+                continue;
+            };
+            let walk = Walk {
+                registry,
+                ..Walk::default()
+            };
+            let to = dir.path().join(format!("list-{number}.ndjson"));
+            let fetched = super::fetch::fetch(&self.asking, &walk, &to)?;
+            if !fetched.state.complete {
+                say(&format!(
+                    "the registry's list is not whole, and every table will say so: {}",
+                    fetched.state.why.unwrap_or_default()
+                ));
+            }
+            files.push(to);
+        }
+        Ok(files)
     }
 
     /// What a scan of the lists would do.
     fn foretell(&self) -> Result<Exit> {
-        let mut freezer = self.freezer()?;
+        for list in &self.lists {
+            if registry_of(list)?.is_some() {
+                bail!("--dry-run sends nothing: fetch the list first, with mcp-census fetch");
+            }
+        }
+        let mut freezer = self.freezer();
         let mut forecast = Forecast::default();
         let lists = lists::freeze(&self.lists, self.list_format, &mut freezer, |entry| {
             forecast.add(&entry);
@@ -281,6 +314,25 @@ fn fitting(width: usize) -> usize {
     width.min(fits)
 }
 
+/// The registry that stands in place of a list file, if one does.
+fn registry_of(list: &Path) -> Result<Option<url::Url>> {
+    let Some(address) = list.to_str().and_then(|it| it.strip_prefix("registry:")) else {
+        return Ok(None);
+    };
+    let address = if address.is_empty() {
+        OFFICIAL
+    } else {
+        address
+    };
+    let url = url::Url::parse(address).with_context(|| {
+        format!(
+            "registry:{}: write an address after the colon, or nothing for the official registry",
+            crate::target::redacted_raw(address)
+        )
+    })?;
+    Ok(Some(url))
+}
+
 fn list_format(name: &str) -> Result<Format, String> {
     Format::named(name).ok_or_else(|| {
         let names: Vec<&str> = Format::ALL.iter().map(|it| it.name()).collect();
@@ -295,7 +347,10 @@ fn default_out(started_at: Timestamp, lists: &[PathBuf]) -> PathBuf {
         .and_then(|path| path.file_stem())
         .and_then(|stem| stem.to_str())
         .unwrap_or_default();
-    let name = if lists.len() == 1 && stem != "-" && !stem.is_empty() {
+    let is_registry = |path: &PathBuf| path.to_string_lossy().starts_with("registry:");
+    let name = if lists.len() == 1 && lists.iter().any(is_registry) {
+        "registry"
+    } else if lists.len() == 1 && stem != "-" && !stem.is_empty() {
         stem
     } else {
         "scan"

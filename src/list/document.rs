@@ -172,7 +172,7 @@ fn list<R: BufRead>(scan: &mut Scan<R>, rows: &mut Rows<'_>) -> Result<(), Broke
 }
 
 /// Where a page says that another one follows. Its spelling has changed over the years.
-const CURSOR: [&str; 3] = ["nextCursor", "next_cursor", "next"];
+pub(super) const CURSOR: [&str; 3] = ["nextCursor", "next_cursor", "next"];
 
 fn is_paging(name: &str) -> bool {
     name == "metadata" || CURSOR.contains(&name)

@@ -8,6 +8,7 @@ mod docker;
 mod document;
 mod input;
 mod markdown;
+pub mod page;
 mod records;
 mod registry;
 mod rows;

@@ -39,7 +39,7 @@ const AUTH: [&str; 5] = [
 ];
 
 /// Where the official registry keeps what it knows of a version, now and in August 2025.
-const OFFICIAL: &str = "io.modelcontextprotocol.registry/official";
+pub(super) const OFFICIAL: &str = "io.modelcontextprotocol.registry/official";
 const OFFICIAL_2025: &str = "x-io.modelcontextprotocol.registry";
 
 /// One element of a list.
