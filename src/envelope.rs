@@ -29,7 +29,9 @@ impl Id {
         matches!(self, Self::Ours | Self::OursAsFloat)
     }
 
-    fn of(value: Option<&Value>, ours: i64) -> Self {
+    /// What an `id` member is.
+    #[must_use]
+    pub fn of(value: Option<&Value>, ours: i64) -> Self {
         match value {
             None => Self::Missing,
             Some(Value::Null) => Self::Null,

@@ -49,8 +49,57 @@ names! {
         SseMessage = "sse_message",
         /// The GET with `Last-Event-ID` that resumes a stream closed after a priming event.
         SseResume = "sse_resume",
+        /// `notifications/initialized`, which ends the handshake.
+        Initialized = "initialized",
+        /// `ping`.
+        Ping = "ping",
+        /// `tools/list`, its first page; in the session, or as a request of 2026-07-28.
+        Tools = "tools_list",
+        /// `tools/list` once more, for the order of the tools.
+        ToolsAgain = "tools_list_again",
+        /// `prompts/list`, whether prompts are declared or not.
+        Prompts = "prompts_list",
+        /// `resources/list`, whether resources are declared or not.
+        Resources = "resources_list",
+        /// A GET of the endpoint that asks for the server's event stream; closed as soon as it is opened.
+        Listen = "listen",
+        /// The GET of a document that says who may let us in (RFC 9728).
+        ResourceMetadata = "resource_metadata",
+        /// The GET of a document in which an authorization server describes itself (RFC 8414, OpenID discovery).
+        IssuerMetadata = "issuer_metadata",
         /// The DELETE of a session we were given.
         Close = "close",
+    }
+}
+
+impl Leg {
+    /// Whether it is sent for the checks of the specification alone.
+    #[must_use]
+    pub const fn is_for_checks(self) -> bool {
+        match self {
+            Self::Initialized
+            | Self::Ping
+            | Self::Tools
+            | Self::ToolsAgain
+            | Self::Prompts
+            | Self::Resources
+            | Self::Listen
+            | Self::ResourceMetadata
+            | Self::IssuerMetadata => true,
+            Self::Initialize
+            | Self::RedirectTarget
+            | Self::Discover
+            | Self::SseStream
+            | Self::SseMessage
+            | Self::SseResume
+            | Self::Close => false,
+        }
+    }
+
+    /// Whether it asks for a document that somebody pointed to, and not the endpoint itself.
+    #[must_use]
+    pub const fn is_document(self) -> bool {
+        matches!(self, Self::ResourceMetadata | Self::IssuerMetadata)
     }
 }
 

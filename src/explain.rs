@@ -1,11 +1,12 @@
-//! `explain`: a page on a JSON-RPC error code, an outcome, a detail, a verdict, a hint or a finding. The words come
-//! from where the names are declared; what only an operator needs is in `advice`.
+//! `explain`: a page on a JSON-RPC error code, an outcome, a detail, a verdict, a hint, a finding or a check of the
+//! specification. The words come from where the names are declared; what only an operator needs is in `advice`.
 
 mod advice;
 mod details;
 
 use std::fmt::Write as _;
 
+use crate::catalogue::{CheckId, Rule};
 use crate::finding::Check;
 use crate::jsonrpc::{REVISIONS, SPLIT, code_name, meaning};
 use crate::outcome::{Hint, Outcome, Verdict, verdict};
@@ -20,7 +21,7 @@ const SUGGESTIONS: usize = 5;
 
 /// Nothing is called that.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{what:?} is no JSON-RPC code, outcome, detail, verdict, hint or finding{}", suggestion(.near))]
+#[error("{what:?} is no JSON-RPC code, outcome, detail, verdict, hint, finding or check{}", suggestion(.near))]
 pub struct Unknown {
     /// What was asked for.
     pub what: String,
@@ -67,6 +68,7 @@ pub fn explain(what: &str) -> Result<String, Unknown> {
     }
     pages.extend(Hint::named(what).map(of_hint));
     pages.extend(Check::named(what).map(of_check));
+    pages.extend(CheckId::named(what).map(|it| of_rule(it.rule())));
     if pages.is_empty() {
         return Err(Unknown {
             what: what.to_owned(),
@@ -278,6 +280,36 @@ fn of_check(check: Check) -> String {
         .0
 }
 
+fn of_rule(rule: &Rule) -> String {
+    let mut page = Page::new(rule.id.name(), "a check of the specification")
+        .paragraph(rule.id.about())
+        .section(
+            "Demanded",
+            &format!(
+                "{}, revisions {}: {}. It is number {} of the catalogue.",
+                rule.level,
+                rule.revisions(),
+                rule.section,
+                rule.number
+            ),
+        )
+        .section("How it is seen", rule.seen)
+        .section("What is asked for it", &cost(rule));
+    if let Some(position) = rule.position {
+        page = page.section("How the specification is read here", position);
+    }
+    page.section(REMEDY, rule.remedy).0
+}
+
+fn cost(rule: &Rule) -> String {
+    let part = rule.part.about();
+    match rule.cost {
+        0 => format!("{part} No request beyond those of other checks."),
+        1 => format!("{part} One request."),
+        more => format!("{part} At most {more} requests."),
+    }
+}
+
 /// Every name there is a page for.
 fn names() -> Vec<&'static str> {
     let mut names: Vec<&str> = Outcome::ALL
@@ -286,6 +318,7 @@ fn names() -> Vec<&'static str> {
         .chain(Verdict::ALL.iter().map(|it| it.name()))
         .chain(Check::ALL.iter().map(|it| it.name()))
         .chain(Hint::ALL.iter().map(|it| it.name()))
+        .chain(CheckId::ALL.iter().map(|it| it.name()))
         .collect();
     names.sort_unstable();
     names.dedup();
@@ -309,8 +342,9 @@ fn likest(what: &str) -> Vec<&'static str> {
     let mut found: Vec<(usize, &str)> = names()
         .into_iter()
         .filter_map(|name| {
-            let distance = distance(&what, name);
-            let is_part = what.len() >= PART && (name.contains(&what) || what.contains(name));
+            let plain = name.replace('-', "_");
+            let distance = distance(&what, &plain);
+            let is_part = what.len() >= PART && (plain.contains(&what) || what.contains(&plain));
             (is_part || distance <= (name.len() / 3).min(4)).then_some((distance, name))
         })
         .collect();
@@ -467,13 +501,14 @@ What an operator can do:
             ("auth-required", &["auth_required"][..]),
             ("timout", &["timeout"]),
             ("sucess", &["success"]),
+            ("env.id_echo", &["env.id-echo"]),
             ("zebra", &[]),
         ] {
             assert_eq!(explain(what).unwrap_err().near, near, "{what}");
         }
         assert_eq!(
             explain("timout").unwrap_err().to_string(),
-            "\"timout\" is no JSON-RPC code, outcome, detail, verdict, hint or finding; the nearest: timeout"
+            "\"timout\" is no JSON-RPC code, outcome, detail, verdict, hint, finding or check; the nearest: timeout"
         );
         assert_eq!(explain("redirected_").unwrap_err().near[0], "redirected");
     }

@@ -5,6 +5,7 @@
 
 use url::Url;
 
+use crate::catalogue::plan;
 use crate::classify::{self, Discovery, Reading, classify};
 use crate::exchange::{Answer, BodyEnd, Exchange, Fault, Leg, Reply, Request, Stage};
 use crate::jsonrpc::{self, CodeGroup, INVALID_PARAMS, INVALID_REQUEST, METHOD_NOT_FOUND};
@@ -37,9 +38,26 @@ pub struct Terms {
     pub version: String,
     /// How many times a doubtful reading is asked again.
     pub confirm: u8,
+    /// How much is asked.
+    pub profile: Profile,
+    /// Requests that may be spent on one endpoint for the checks of the specification, the census's own included.
+    pub budget: usize,
     /// What is asked first.
     pub opening: Opening,
 }
+
+names! {
+    /// How much is asked of an endpoint.
+    pub enum Profile {
+        /// What it takes to say whether it speaks MCP.
+        Census = "census",
+        /// Also what ordinary clients ask next, for the checks of the specification.
+        Compliance = "compliance",
+    }
+}
+
+/// What may be spent on one endpoint unless told otherwise.
+pub const BUDGET: usize = 8;
 
 /// A request to send.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -94,7 +112,17 @@ pub fn next(target: &Target, exchanges: &[Exchange], terms: &Terms) -> Next {
         return Next::Ask(Box::new(opening(target, 0, terms)));
     };
     let number = current[0].attempt;
-    if let Some(ask) = next_leg(target, current, number, terms) {
+    let ask = match next_leg(target, current, number, terms) {
+        // The checks come before the session is closed, which stays the last thing that is done.
+        ask if terms.profile == Profile::Compliance
+            && ask.as_ref().is_none_or(|it| it.leg == Leg::Close) =>
+        {
+            let before = exchanges.len() - current.len();
+            plan::next(current, terms, terms.budget.saturating_sub(before)).or(ask)
+        }
+        ask => ask,
+    };
+    if let Some(ask) = ask {
         return Next::Ask(Box::new(ask));
     }
     let readings: Vec<Reading> = attempts
@@ -285,7 +313,7 @@ fn close(exchanges: &[Exchange], terms: &Terms) -> Option<Request> {
     let asked = |session: &str| exchanges.iter().any(|it| it.closes() == Some(session));
     let (given, session) = exchanges
         .iter()
-        .filter(|exchange| exchange.leg != Leg::Close)
+        .filter(|exchange| exchange.leg != Leg::Close && !exchange.leg.is_document())
         .filter_map(|exchange| Some((exchange, exchange.session()?)))
         .find(|(_, session)| {
             // The id goes back in a header: only what a header can carry.

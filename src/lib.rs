@@ -24,6 +24,7 @@
 //! - [`mcp`], [`jsonrpc`], [`envelope`], [`json`]: the requests we send, the messages we understand
 //! - [`exchange`], [`body`], [`coding`], [`sse`], [`challenge`], [`redirect`]: what came back, and its parts
 //! - [`inquiry`], [`classify`], [`settle`], [`hint`]: what to ask next, and what the answers mean
+//! - [`catalogue`]: the checks of the specification, what is asked for them, and what becomes of each
 //! - [`outcome`], [`finding`], [`row`]: the words of the census, each spelt once
 //! - [`tally`], [`stats`], [`report`], [`story`], [`explain`]: what is told of it
 //! - [`diff`]: what changed between two runs, and what only the instrument changed
@@ -53,6 +54,7 @@
 //! 9. stdout carries the result that was asked for; everything else goes to stderr.
 
 pub mod body;
+pub mod catalogue;
 pub mod challenge;
 pub mod classify;
 pub mod cli;

@@ -29,6 +29,37 @@ pub const INITIALIZE_ID: i64 = 7341;
 /// The id of our `server/discover`.
 pub const DISCOVER_ID: i64 = 7342;
 
+/// The id of our `ping`.
+pub const PING_ID: i64 = 7343;
+
+/// The id of our `tools/list`.
+pub const TOOLS_ID: i64 = 7344;
+
+/// The id of our second `tools/list`.
+pub const TOOLS_AGAIN_ID: i64 = 7345;
+
+/// The id of our `prompts/list`.
+pub const PROMPTS_ID: i64 = 7346;
+
+/// The id of our `resources/list`.
+pub const RESOURCES_ID: i64 = 7347;
+
+/// The ids of the requests that come after `initialize`.
+pub const LATER_IDS: [i64; 6] = [
+    DISCOVER_ID,
+    PING_ID,
+    TOOLS_ID,
+    TOOLS_AGAIN_ID,
+    PROMPTS_ID,
+    RESOURCES_ID,
+];
+
+/// The header that carries a session.
+const SESSION_HEADER: &str = "Mcp-Session-Id";
+
+/// The header that names the revision.
+const VERSION_HEADER: &str = "MCP-Protocol-Version";
+
 /// Capabilities whose values the schemas make objects (2024-11-05 to 2026-07-28).
 const CAPABILITIES: [&str; 8] = [
     "experimental",
@@ -85,18 +116,61 @@ impl Identity {
     /// `server/discover` of 2026-07-28 and later, with the headers and `_meta` that revision demands.
     #[must_use]
     pub fn discover(&self, url: &Url, version: &str) -> Request {
-        const METHOD: &str = "server/discover";
+        self.modern(url, "server/discover", DISCOVER_ID, version)
+    }
+
+    /// A request of 2026-07-28 and later, which describes itself: headers and `_meta` say what a session did before.
+    #[must_use]
+    pub fn modern(&self, url: &Url, method: &str, id: i64, version: &str) -> Request {
         let meta = json!({
             "io.modelcontextprotocol/protocolVersion": version,
             "io.modelcontextprotocol/clientCapabilities": {},
             "io.modelcontextprotocol/clientInfo": self.client_info(),
         });
-        let body = json!({ "jsonrpc": "2.0", "id": DISCOVER_ID, "method": METHOD, "params": { "_meta": meta } });
+        let body =
+            json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": { "_meta": meta } });
         self.post(
             url,
             &body,
-            &[("MCP-Protocol-Version", version), ("Mcp-Method", METHOD)],
+            &[(VERSION_HEADER, version), ("Mcp-Method", method)],
         )
+    }
+
+    /// `notifications/initialized`, the client's word that the handshake is over (2025-11-25 lifecycle).
+    #[must_use]
+    pub fn confirm(&self, url: &Url, standing: &Standing) -> Request {
+        let body = json!({ "jsonrpc": "2.0", "method": "notifications/initialized" });
+        self.post(url, &body, &standing.headers())
+    }
+
+    /// A request in the standing that `initialize` gave us.
+    #[must_use]
+    pub fn follow_up(&self, url: &Url, method: &str, id: i64, standing: &Standing) -> Request {
+        let body = json!({ "jsonrpc": "2.0", "id": id, "method": method });
+        self.post(url, &body, &standing.headers())
+    }
+
+    /// The GET that asks for the server's own event stream (2025-11-25 transports, "Listening for Messages").
+    #[must_use]
+    pub fn listen(&self, url: &Url, standing: &Standing) -> Request {
+        let mut pairs = vec![("Accept", "text/event-stream")];
+        pairs.extend(standing.headers());
+        self.get(url, &pairs)
+    }
+
+    /// The GET of a metadata document.
+    #[must_use]
+    pub fn document(&self, url: &Url) -> Request {
+        self.get(url, &[("Accept", "application/json")])
+    }
+
+    fn get(&self, url: &Url, pairs: &[(&str, &str)]) -> Request {
+        Request {
+            method: "GET".into(),
+            url: url.to_string(),
+            headers: self.headers(pairs),
+            body: String::new(),
+        }
     }
 
     fn post(&self, url: &Url, body: &Value, further: &[(&str, &str)]) -> Request {
@@ -162,6 +236,23 @@ impl Identity {
                 .map(|&(name, value)| (name.to_owned(), value.to_owned())),
         );
         headers
+    }
+}
+
+/// What `initialize` left us with, for the requests after it.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Standing {
+    /// The session, where we were given one.
+    pub session: Option<String>,
+    /// The revision to name in a header, from 2025-06-18 on.
+    pub version: Option<String>,
+}
+
+impl Standing {
+    fn headers(&self) -> Vec<(&str, &str)> {
+        let session = self.session.as_deref().map(|id| (SESSION_HEADER, id));
+        let version = self.version.as_deref().map(|it| (VERSION_HEADER, it));
+        session.into_iter().chain(version).collect()
     }
 }
 

@@ -402,6 +402,15 @@ impl Prober {
             Ok(response) if ask.leg == Leg::SseStream => {
                 return sending.converse(response, &ask.version, turn).await;
             }
+            // A stream that is opened has told what it was opened for.
+            Ok(response)
+                if ask.leg == Leg::Listen && head(&response).media_type() == EVENT_STREAM =>
+            {
+                Reply::Answer(Answer {
+                    end: BodyEnd::Left,
+                    ..head(&response)
+                })
+            }
             Ok(response) => sending.read(response).await,
             Err(fault) => Reply::Fault(fault),
         };

@@ -74,7 +74,7 @@ pub fn step(chain: &[&Exchange]) -> Step {
 
 /// Whether a redirect leads from one host to another that is not public. However wide a range was opened to
 /// probing, it was opened to what the list names, not to wherever a stranger points.
-fn leads_inside(here: &Url, target: &Url) -> bool {
+pub(crate) fn leads_inside(here: &Url, target: &Url) -> bool {
     here.host() != target.host()
         && match target.host() {
             Some(Host::Ipv4(address)) => !target::is_public(address.into()),

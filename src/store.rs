@@ -31,6 +31,10 @@ pub mod file {
     pub const REPORT_HTML: &str = "report.html";
     /// One row a finding.
     pub const FINDINGS: &str = "findings.csv";
+    /// What the checks of the specification come to, a line a check.
+    pub const CHECKS: &str = "checks.csv";
+    /// The same, a line a server.
+    pub const SERVERS: &str = "servers.csv";
     /// The columns of the CSV files, for programs.
     pub const DATA_PACKAGE: &str = "datapackage.json";
     /// Held while a run writes here.

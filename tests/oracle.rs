@@ -18,7 +18,7 @@ use axum::response::Response;
 use mcp_census::classify::Reading;
 use mcp_census::exchange::{Exchange, Leg};
 use mcp_census::finding::{Check, Finding};
-use mcp_census::inquiry::{self, Ask, Next, Opening, Terms};
+use mcp_census::inquiry::{self, Ask, Next, Opening, Profile, Terms};
 use mcp_census::mcp::{ASKED_VERSION, Identity, MODERN_VERSION};
 use mcp_census::outcome::{Era, Outcome, Session, Transport, Verdict};
 use mcp_census::probe::{Limits, Prober, Reach};
@@ -164,6 +164,8 @@ impl Inquiry {
                 version: ASKED_VERSION.into(),
                 confirm: 1,
                 opening: Opening::Initialize,
+                profile: Profile::Census,
+                budget: 0,
             },
             prober: Prober::new(reach, identity).unwrap(),
             exchanges: Vec::new(),

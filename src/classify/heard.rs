@@ -5,7 +5,7 @@ use serde_json::Value;
 use crate::body::Stream;
 use crate::envelope::{self, Said};
 use crate::finding::{Check, Finding};
-use crate::mcp::{DISCOVER_ID, INITIALIZE_ID};
+use crate::mcp::{INITIALIZE_ID, LATER_IDS};
 
 use super::Reading;
 
@@ -108,10 +108,14 @@ pub fn is_answer(data: &str) -> bool {
         Said::Result { id, .. } => id.is_ours(),
         Said::Request { .. } | Said::Notification { .. } | Said::Foreign(_) => false,
     };
-    // `server/discover` goes the same way.
-    let discovered = |value: &Value| match envelope::said(value, DISCOVER_ID) {
-        Said::Result { id, .. } => id.is_ours(),
-        _ => false,
+    // `server/discover` and what is asked after it go the same way.
+    let discovered = |value: &Value| {
+        LATER_IDS
+            .into_iter()
+            .any(|ours| match envelope::said(value, ours) {
+                Said::Result { id, .. } => id.is_ours(),
+                _ => false,
+            })
     };
     match &json.value {
         Value::Array(items) => items.iter().any(|item| answers(item) || discovered(item)),

@@ -118,7 +118,7 @@ pub(super) fn session(exchanges: &[Exchange]) -> Option<Session> {
     // In the order of the enum, the worst of several: closed, refused, left.
     exchanges
         .iter()
-        .filter(|exchange| exchange.leg != Leg::Close)
+        .filter(|exchange| exchange.leg != Leg::Close && !exchange.leg.is_document())
         .filter_map(Exchange::session)
         .map(|id| ending(exchanges, id))
         .max()

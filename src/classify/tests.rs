@@ -423,7 +423,7 @@ proptest! {
         body in proptest::collection::vec(any::<u8>(), 0..200),
         media in "(application/json|text/event-stream|text/html|)",
         coding in "(gzip|br|)",
-        leg in 0usize..7,
+        leg in 0usize..Leg::ALL.len(),
     ) {
         let headers = [("content-type", media.as_str()), ("content-encoding", coding.as_str())];
         for end in [BodyEnd::Complete, BodyEnd::Left, BodyEnd::OverLimit, BodyEnd::Broken(Fault::Deadline(Stage::Body))] {

@@ -1,6 +1,7 @@
 //! What was typed -> what it means. One file a command; everything fallible about flags is here.
 
 mod check;
+mod conformance;
 mod demo;
 mod diff;
 mod gauntlet;

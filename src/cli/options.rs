@@ -12,7 +12,7 @@ use anyhow::{Context, Result};
 use clap::Args;
 use ipnet::IpNet;
 
-use crate::inquiry::{Opening, Terms};
+use crate::inquiry::{self, Opening, Profile, Terms};
 use crate::manifest::Parameters;
 use crate::mcp::{self, Identity};
 use crate::probe::{Limits, Reach};
@@ -66,6 +66,12 @@ pub(super) struct Asking {
     /// What is asked first: initialize, or discover, as clients of 2026-07-28 do [default: initialize; check: discover]
     #[arg(long, env = "MCP_CENSUS_OPENING", value_name = "NAME", value_parser = opening)]
     pub(super) opening: Option<Opening>,
+    /// How much is asked: census, or compliance, which also asks what ordinary clients ask next
+    #[arg(long, env = "MCP_CENSUS_PROFILE", value_name = "NAME", value_parser = profile, default_value = Profile::Census.name())]
+    pub(super) profile: Profile,
+    /// Requests that may be spent on one endpoint under --profile compliance
+    #[arg(long, env = "MCP_CENSUS_BUDGET", value_name = "N", default_value_t = inquiry::BUDGET)]
+    pub(super) budget: usize,
     /// Protocol version that `initialize` asks for
     #[arg(long, env = "MCP_CENSUS_PROTOCOL_VERSION", value_name = "DATE", value_parser = version, default_value = mcp::ASKED_VERSION)]
     pub(super) protocol_version: String,
@@ -88,6 +94,8 @@ impl Default for Asking {
             ca_cert: Vec::new(),
             allow_net: Vec::new(),
             opening: None,
+            profile: Profile::Census,
+            budget: inquiry::BUDGET,
             protocol_version: mcp::ASKED_VERSION.to_owned(),
         }
     }
@@ -115,6 +123,8 @@ impl Asking {
             identity: self.identity(),
             version: self.protocol_version.clone(),
             confirm: self.confirm,
+            profile: self.profile,
+            budget: self.budget,
             opening: self.opening.unwrap_or(Opening::Initialize),
         }
     }
@@ -152,6 +162,8 @@ impl Asking {
                 .map(|it| it.display().to_string())
                 .collect(),
             allow_net: self.allow_net.iter().map(ToString::to_string).collect(),
+            profile: self.profile,
+            budget: self.budget,
             opening: self.opening.unwrap_or(Opening::Initialize),
         }
     }
@@ -176,6 +188,8 @@ impl Asking {
             ca_cert,
             allow_net,
             opening,
+            profile,
+            budget,
         } = parameters.clone();
         Ok(Self {
             width,
@@ -198,6 +212,8 @@ impl Asking {
                 .collect::<Result<_, _>>()
                 .context("the manifest's allow_net is no range")?,
             opening: Some(opening),
+            profile,
+            budget,
             protocol_version,
         })
     }
@@ -253,6 +269,10 @@ impl FromStr for Span {
             .map(Self)
             .map_err(|_| "it cannot be negative".to_owned())
     }
+}
+
+fn profile(name: &str) -> Result<Profile, String> {
+    Profile::named(name).ok_or_else(|| "use census or compliance".to_owned())
 }
 
 fn opening(name: &str) -> Result<Opening, String> {

@@ -8,6 +8,7 @@ use clap::Args;
 use jiff::Timestamp;
 
 use crate::finding::Check;
+use crate::inquiry::Profile;
 use crate::manifest::Manifest;
 use crate::reckon;
 use crate::report::{self, Format, Page};
@@ -15,6 +16,7 @@ use crate::row::{INPUT_PREFIX, Row, inert};
 use crate::store::{self, RunDir, file};
 use crate::tally::{RunFacts, Summary, TableName, Tally};
 
+use super::conformance::{self, Conformance};
 use super::{Exit, print, say};
 
 /// How the summary is shown on stdout.
@@ -41,6 +43,11 @@ impl Shape {
             None => self.whole(dir, &summary)?,
         };
         print(&shown)
+    }
+
+    /// Whether a whole summary is shown as text.
+    pub(super) fn is_text(&self) -> bool {
+        self.format == Format::Text && self.table.is_none()
     }
 
     fn whole(&self, dir: &RunDir, summary: &Summary) -> Result<String> {
@@ -96,15 +103,19 @@ pub(super) struct Report {
     schema: bool,
     #[command(flatten)]
     shape: Shape,
+    #[command(flatten)]
+    conformance: Conformance,
 }
 
 impl Report {
     pub(super) fn run(self) -> Result<Exit> {
-        match self.run {
-            Some(run) => self.shape.show(&RunDir::open(&run)?)?,
-            None => print(report::SCHEMA)?,
-        }
-        Ok(Exit::Done)
+        let Some(run) = self.run else {
+            print(report::SCHEMA)?;
+            return Ok(Exit::Done);
+        };
+        let dir = RunDir::open(&run)?;
+        self.shape.show(&dir)?;
+        self.conformance.write(&dir, self.shape.is_text())
     }
 }
 
@@ -131,6 +142,10 @@ pub(super) fn write_tables(dir: &RunDir) -> Result<Summary> {
                 cells.extend(columns.cells(reckoned.entry.list, &reckoned.entry.extra));
                 results.write_record(&cells)?;
                 write_findings(&mut findings, row)?;
+                if manifest.parameters.profile == Profile::Compliance {
+                    let checked = conformance::checked(&manifest, &reckoned);
+                    conformance::write_findings(&mut findings, row, &checked)?;
+                }
                 unread += u64::from(row.attempts == 0 && row.endpoint.is_some());
                 tally.add(row);
                 page.add(row, &reckoned.exchanges);

@@ -18,6 +18,7 @@ use crate::scan::{self, Run, Stop};
 use crate::store::{RunDir, file};
 use crate::target::{Shard, Suffixes, Target};
 
+use super::conformance::Conformance;
 use super::options::Asking;
 use super::report::Shape;
 use super::{Exit, lists, say};
@@ -62,6 +63,8 @@ pub(super) struct Scan {
     asking: Asking,
     #[command(flatten)]
     shape: Shape,
+    #[command(flatten)]
+    conformance: Conformance,
 }
 
 impl Scan {
@@ -94,7 +97,9 @@ impl Scan {
             interrupts.abort();
             scanned
         })?;
-        self.shape.show(&RunDir::open(&path)?)?;
+        let dir = RunDir::open(&path)?;
+        self.shape.show(&dir)?;
+        let held = self.conformance.write(&dir, self.shape.is_text())?;
         say(&format!("the run is in {}", path.display()));
         if stop.soft.is_cancelled() {
             say(&format!(
@@ -103,7 +108,7 @@ impl Scan {
             ));
             return Ok(Exit::Interrupted);
         }
-        Ok(Exit::Done)
+        Ok(held)
     }
 
     fn fresh(&self, started_at: Timestamp) -> Result<(RunDir, Manifest, Vec<Target>)> {

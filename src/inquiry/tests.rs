@@ -15,6 +15,8 @@ fn terms(confirm: u8) -> Terms {
         identity: Identity { contact: None },
         version: ASKED_VERSION.into(),
         confirm,
+        profile: Profile::Census,
+        budget: BUDGET,
         opening: Opening::Initialize,
     }
 }

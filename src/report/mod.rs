@@ -2,13 +2,16 @@
 //! What is counted, and of what, is the tally's affair.
 
 mod change;
+pub mod checks;
 mod csv;
 mod grid;
 mod html;
 mod json;
+mod junit;
 mod markdown;
 mod package;
 mod readme;
+mod sarif;
 #[cfg(test)]
 mod tests;
 mod text;
@@ -17,9 +20,11 @@ pub use change::{change_csv, change_json, change_markdown, change_text};
 pub use csv::csv_long;
 pub use html::Page;
 pub use json::{SCHEMA, json};
+pub use junit::junit;
 pub use markdown::markdown;
 pub use package::{FINDINGS, data_package};
 pub use readme::readme;
+pub use sarif::sarif;
 pub use text::text;
 
 use std::fmt::Write as _;

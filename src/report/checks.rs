@@ -1,0 +1,220 @@
+//! The checks of a run as tables: by check with shares and intervals, by server with its score in parts, and how far
+//! the servers are on the way to 2026-07-28.
+
+use std::fmt::Write as _;
+
+use csv::Writer;
+
+use crate::catalogue::{Readiness, Server, Status, Tally};
+use crate::row::inert;
+use crate::stats::{fraction, wilson};
+
+use super::percent;
+
+/// The columns of the table by check.
+const BY_CHECK: [&str; 12] = [
+    "check",
+    "number",
+    "level",
+    "revisions",
+    "applicable",
+    "passed",
+    "failed",
+    "warned",
+    "share",
+    "low",
+    "high",
+    "not_decided",
+];
+
+/// The columns of the table by server.
+const BY_SERVER: [&str; 9] = [
+    "name",
+    "url",
+    "revision",
+    "musts_passed",
+    "musts_applicable",
+    "failed",
+    "warned",
+    "readiness",
+    "unmeasured",
+];
+
+/// A line a check, in the order of the catalogue: to how many servers it applied as far as that was seen, and the share
+/// of those that hold to it with its 95 % interval.
+#[must_use]
+pub fn by_check(tally: &Tally) -> String {
+    written(|out| {
+        out.write_record(BY_CHECK)?;
+        for (check, line) in &tally.checks {
+            let rule = check.rule();
+            let of = line.decided();
+            let interval = wilson(line.passed, of);
+            let number = |it: f64| format!("{it:.6}");
+            let undecided: Vec<String> = (line.outside.iter().map(|(why, n)| (why.name(), n)))
+                .chain(line.missing.iter().map(|(why, n)| (why.name(), n)))
+                .map(|(why, count)| format!("{why}:{count}"))
+                .collect();
+            out.write_record([
+                check.name(),
+                &rule.number.to_string(),
+                rule.level.name(),
+                &rule.revisions(),
+                &of.to_string(),
+                &line.passed.to_string(),
+                &line.failed.to_string(),
+                &line.warned.to_string(),
+                &interval.map_or_else(String::new, |_| number(fraction(line.passed, of))),
+                &interval.map_or_else(String::new, |it| number(it.low)),
+                &interval.map_or_else(String::new, |it| number(it.high)),
+                &undecided.join(";"),
+            ])?;
+        }
+        Ok(())
+    })
+}
+
+/// A line a server. The score is its parts: there is no grade.
+#[must_use]
+pub fn by_server(servers: &[Server]) -> String {
+    written(|out| {
+        out.write_record(BY_SERVER)?;
+        for server in servers {
+            let score = server.score();
+            let names = |status: Status| -> String {
+                let names: Vec<&str> = server.with(status).map(|it| it.check.name()).collect();
+                names.join(";")
+            };
+            let readiness = if server.checked.is_empty() {
+                Readiness::Unknown
+            } else {
+                server.readiness()
+            };
+            out.write_record([
+                &inert(&server.name),
+                &inert(&server.url),
+                &inert(server.revision.as_deref().unwrap_or_default()),
+                &score.passed.to_string(),
+                &score.applicable.to_string(),
+                &names(Status::Fail),
+                &names(Status::Warn),
+                readiness.name(),
+                &inert(server.unmeasured.as_deref().unwrap_or_default()),
+            ])?;
+        }
+        Ok(())
+    })
+}
+
+/// What a reader wants first, in 80 columns: the score of all, readiness, and the checks that are broken, the most
+/// often broken first.
+#[must_use]
+pub fn told(tally: &Tally) -> String {
+    let mut text = format!(
+        "\nChecks of the specification, {} servers\n\n",
+        tally.servers
+    );
+    if tally.score.applicable > 0 {
+        let _ = writeln!(
+            text,
+            "  {} of {} demands that applied and were seen are held to ({}).",
+            tally.score.passed,
+            tally.score.applicable,
+            percent(fraction(tally.score.passed, tally.score.applicable))
+        );
+    }
+    let ready: Vec<String> = Readiness::ALL
+        .iter()
+        .map(|it| format!("{it} {}", tally.readiness.get(it).copied().unwrap_or(0)))
+        .collect();
+    let _ = writeln!(text, "  Ready for 2026-07-28: {}.", ready.join(", "));
+    let mut broken: Vec<_> = tally
+        .checks
+        .iter()
+        .filter(|(_, line)| line.failed + line.warned > 0)
+        .collect();
+    broken.sort_by_key(|(check, line)| (std::cmp::Reverse((line.failed, line.warned)), **check));
+    if broken.is_empty() {
+        return text;
+    }
+    let _ = writeln!(
+        text,
+        "\n  {:<30}{:<10}{:>7}{:>7}{:>7}  passed",
+        "check", "level", "seen", "failed", "warned"
+    );
+    for (check, line) in broken {
+        let of = line.decided();
+        let _ = writeln!(
+            text,
+            "  {:<30}{:<10}{of:>7}{:>7}{:>7}  {}",
+            check.name(),
+            check.rule().level,
+            line.failed,
+            line.warned,
+            percent(fraction(line.passed, of))
+        );
+    }
+    text
+}
+
+fn written(write: impl FnOnce(&mut Writer<Vec<u8>>) -> csv::Result<()>) -> String {
+    let mut out = Writer::from_writer(Vec::new());
+    // Neither can fail: the writer is memory, every record has as many fields, and all of them are text.
+    let _ = write(&mut out);
+    out.into_inner()
+        .ok()
+        .and_then(|bytes| String::from_utf8(bytes).ok())
+        .unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::catalogue::{CheckId, Checked, Missing};
+
+    #[test]
+    fn tables_by_check_and_by_server_add_up() {
+        let server = |url: &str, echo: Status| Server {
+            name: "=a".into(),
+            url: url.into(),
+            revision: Some("2025-11-25".into()),
+            checked: vec![
+                Checked {
+                    check: CheckId::EnvJsonrpc,
+                    status: Status::Pass,
+                    detail: String::new(),
+                },
+                Checked {
+                    check: CheckId::EnvIdEcho,
+                    status: echo,
+                    detail: String::new(),
+                },
+            ],
+            unmeasured: None,
+        };
+        let servers = [
+            server("https://a.example/", Status::Pass),
+            server("https://b.example/", Status::Fail),
+            server("https://c.example/", Status::NotObserved(Missing::Gated)),
+        ];
+        let mut tally = Tally::default();
+        for server in &servers {
+            tally.add(server);
+        }
+        assert_eq!(
+            by_check(&tally),
+            "check,number,level,revisions,applicable,passed,failed,warned,share,low,high,not_decided\n\
+             env.jsonrpc,3,MUST,all,3,3,0,0,1.000000,0.438503,1.000000,\n\
+             env.id-echo,4,MUST,all,2,1,1,0,0.500000,0.094531,0.905469,gated:1\n"
+        );
+        let table = by_server(&servers);
+        let lines: Vec<&str> = table.lines().collect();
+        assert_eq!(
+            lines[2],
+            "'=a,https://b.example/,2025-11-25,1,2,env.id-echo,,unknown,"
+        );
+        let told = told(&tally);
+        assert!(told.contains("4 of 5 demands"), "{told}");
+        assert!(told.lines().all(|it| it.len() <= 80), "{told}");
+    }
+}
