@@ -112,7 +112,8 @@ pub fn next(target: &Target, exchanges: &[Exchange], terms: &Terms) -> Next {
         return Next::Ask(Box::new(opening(target, 0, terms)));
     };
     let number = current[0].attempt;
-    let ask = match next_leg(target, current, number, terms) {
+    let reading = classify(&terms.version, target.declared, current);
+    let ask = match next_leg(target, current, number, terms, &reading) {
         // The checks come before the session is closed, which stays the last thing that is done.
         ask if terms.profile == Profile::Compliance
             && ask.as_ref().is_none_or(|it| it.leg == Leg::Close) =>
@@ -125,11 +126,8 @@ pub fn next(target: &Target, exchanges: &[Exchange], terms: &Terms) -> Next {
     if let Some(ask) = ask {
         return Next::Ask(Box::new(ask));
     }
-    let readings: Vec<Reading> = attempts
-        .iter()
-        .map(|attempt| classify(&terms.version, target.declared, attempt))
-        .collect();
-    if number < terms.confirm && readings.iter().all(is_doubtful) {
+    // An attempt follows only on doubtful ones, so the last tells for all.
+    if number < terms.confirm && is_doubtful(&reading) {
         return Next::Later(Box::new(opening(target, number + 1, terms)));
     }
     Next::Done
@@ -161,7 +159,13 @@ fn opening(target: &Target, attempt: u8, terms: &Terms) -> Ask {
 }
 
 /// The next leg of an attempt that has begun.
-fn next_leg(target: &Target, exchanges: &[Exchange], attempt: u8, terms: &Terms) -> Option<Ask> {
+fn next_leg(
+    target: &Target,
+    exchanges: &[Exchange],
+    attempt: u8,
+    terms: &Terms,
+    reading: &Reading,
+) -> Option<Ask> {
     let has = |leg: Leg| exchanges.iter().any(|exchange| exchange.leg == leg);
     let ask = |leg: Leg, request: Request| Ask {
         attempt,
@@ -214,7 +218,7 @@ fn next_leg(target: &Target, exchanges: &[Exchange], attempt: u8, terms: &Terms)
                 terms.identity.initialize(&target.url, &terms.version),
             ));
         }
-        return close(exchanges, terms).map(|request| ask(Leg::Close, request));
+        return close(exchanges, terms, reading).map(|request| ask(Leg::Close, request));
     };
     let here = Url::parse(&end.request.url).ok()?;
     match redirect::step(&chain) {
@@ -258,13 +262,13 @@ fn next_leg(target: &Target, exchanges: &[Exchange], attempt: u8, terms: &Terms)
             });
         }
     }
-    if !has(Leg::Discover) && may_be_modern(&classify(&terms.version, target.declared, exchanges)) {
+    if !has(Leg::Discover) && may_be_modern(reading) {
         return Some(ask(
             Leg::Discover,
             terms.identity.discover(&here, MODERN_VERSION),
         ));
     }
-    close(exchanges, terms).map(|request| ask(Leg::Close, request))
+    close(exchanges, terms, reading).map(|request| ask(Leg::Close, request))
 }
 
 /// Whether a GET that came first leaves something to ask by POST: it was answered, and not by a stream
@@ -309,7 +313,7 @@ fn may_be_modern(reading: &Reading) -> bool {
 
 /// The DELETE of a session we were given and have not sent one for. There can be several: some servers give a
 /// session to whatever they are asked without one, even where they refuse it.
-fn close(exchanges: &[Exchange], terms: &Terms) -> Option<Request> {
+fn close(exchanges: &[Exchange], terms: &Terms, reading: &Reading) -> Option<Request> {
     let asked = |session: &str| exchanges.iter().any(|it| it.closes() == Some(session));
     let (given, session) = exchanges
         .iter()
@@ -320,8 +324,11 @@ fn close(exchanges: &[Exchange], terms: &Terms) -> Option<Request> {
             session.bytes().all(|byte| (0x21..=0x7E).contains(&byte)) && !asked(session)
         })?;
     let url = Url::parse(&given.request.url).ok()?;
-    let version = classify(&terms.version, None, exchanges).protocol_version;
-    Some(terms.identity.close(&url, session, version.as_deref()))
+    Some(
+        terms
+            .identity
+            .close(&url, session, reading.protocol_version.as_deref()),
+    )
 }
 
 #[cfg(test)]

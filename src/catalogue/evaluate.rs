@@ -119,7 +119,10 @@ impl<'a> Bench<'a> {
         let about_handshake = !only_modern || is_auth;
         // `_meta` stands in the answers of both eras.
         let in_discovery = rule.id == CheckId::MetaKeyNames && self.situation.is_modern;
-        if about_handshake && !in_discovery && !self.situation.covers(rule) {
+        // The older transport is held to its own rule, whatever revision is negotiated over it.
+        let is_transport = rule.id == CheckId::Sse24EndpointFirst;
+        let exempt = in_discovery || is_transport;
+        if about_handshake && !exempt && !self.situation.covers(rule) {
             return outside(Outside::Revision);
         }
         if is_auth {

@@ -47,8 +47,12 @@ pub struct Cli {
 }
 
 const AFTER_HELP: &str = "\
-Results go to stdout, everything else to stderr. Exit codes: 0 done (broken servers are a finding, not a
-failure), 1 we failed, 2 usage, 3 an endpoint that was to work does not, 130 interrupted.";
+Results go to stdout, everything else to stderr. Exit codes:
+  0    done; broken servers are a finding, not a failure
+  1    we failed
+  2    usage
+  3    an endpoint that was to work does not, or a check fails that did not before
+  130  interrupted; what was measured is written";
 
 #[derive(Debug, Subcommand)]
 enum Command {

@@ -309,3 +309,70 @@ fn a_site_is_sampled_by_the_seed_and_what_is_left_out_is_said() {
         .count();
     assert_eq!(count("sampled_out"), 1100 - unprobeable - 5);
 }
+
+#[test]
+fn a_run_is_held_against_the_checks_and_a_baseline() {
+    let ground = Ground::new();
+    let budget = ["--profile", "compliance", "--limit", "40"];
+    assert!(
+        ground
+            .scan("held", "0", &budget)
+            .status()
+            .unwrap()
+            .success()
+    );
+    let run = ground.path("held");
+    let findings: Vec<BTreeMap<String, String>> = csv::Reader::from_path(run.join("findings.csv"))
+        .unwrap()
+        .deserialize()
+        .map(Result::unwrap)
+        .collect();
+    let of_checks = findings.iter().filter(|it| it["level"] != "note");
+    let mut by_server: BTreeMap<&str, usize> = BTreeMap::new();
+    for finding in of_checks {
+        *by_server.entry(&finding["url"]).or_default() += 1;
+    }
+    let measured = rows(&run)
+        .iter()
+        .filter(|it| it["verdict"] != "unmeasured")
+        .count();
+    assert!(measured >= 20 && by_server.len() <= measured);
+    assert!(
+        by_server.values().all(|count| *count == 70),
+        "{by_server:?}"
+    );
+    for row in rows(&run) {
+        assert!(row["requests"].parse::<usize>().unwrap() <= 8, "{row:?}");
+        assert_ne!(row["session"], "left", "{row:?}");
+    }
+
+    let (junit, sarif) = (ground.path("checks.xml"), ground.path("checks.sarif"));
+    let baseline = ground.path("known.csv");
+    let report = |further: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_mcp-census"));
+        command
+            .arg("report")
+            .arg(&run)
+            .arg("--baseline")
+            .arg(&baseline);
+        command
+            .arg("--junit")
+            .arg(&junit)
+            .arg("--sarif")
+            .arg(&sarif);
+        command
+            .args(further)
+            .stdout(Stdio::null())
+            .stderr(Stdio::null());
+        command.status().unwrap().code()
+    };
+    assert_eq!(report(&[]), Some(1), "there is no baseline yet");
+    assert_eq!(report(&["--update-baseline"]), Some(0));
+    assert_eq!(report(&[]), Some(0), "what is known is accepted");
+    let failed = findings.iter().any(|it| it["status"] == "fail");
+    fs::write(&baseline, "url,check\n").unwrap();
+    assert_eq!(report(&[]), Some(if failed { 3 } else { 0 }));
+    assert!(fs::read_to_string(&junit).unwrap().contains("<testsuite "));
+    let sarif: serde_json::Value = serde_json::from_slice(&fs::read(&sarif).unwrap()).unwrap();
+    assert_eq!(sarif["version"], "2.1.0");
+}

@@ -20,7 +20,7 @@ fn run(
     )
     .unwrap();
     let mut text = r#"{"tool":"mcp-census 0.1.0","rules_version":1,"command":[],"lists":[{"path":"l","format":"csv","sha256":"aa","rows":1100}],
-        "seed":0,"parameters":{"protocol_version":"2025-11-25","opening":"initialize","profile":"census","width":1,"depth":1,"gap_ms":0,"rate":0,"per_address":1,
+        "seed":0,"parameters":{"protocol_version":"2025-11-25","opening":"initialize","profile":"census","budget":8,"width":1,"depth":1,"gap_ms":0,"rate":0,"per_address":1,
         "timeout_ms":1000,"connect_timeout_ms":500,"confirm":1},"started_at":"2026-11-30T12:00:00Z","ended_at":null,
         "complete":true,"rows":1100,"endpoints":1095,"requests":0,"most_asked":null}"#
         .to_owned();

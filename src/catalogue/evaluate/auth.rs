@@ -11,7 +11,7 @@ use crate::catalogue::rule::{Revision, Rule};
 use crate::catalogue::situation::{Situation, address};
 use crate::catalogue::status::{Missing, Outside, Status};
 use crate::challenge::challenges;
-use crate::exchange::{Exchange, Leg};
+use crate::exchange::{Exchange, Fault, Leg, Reply};
 use crate::hint;
 use crate::names::names;
 use crate::outcome::{Detail, Hint, Refusal, Turn};
@@ -374,8 +374,15 @@ impl Bench<'_> {
         if tried.len() < places.len() {
             return Err(self.undiscovered());
         }
+        // A host that cannot be reached from here says nothing of what it publishes.
         if tried.iter().all(|it| it.answer().is_none()) {
-            return Err(missing(Missing::TimedOut));
+            let is_late = |it: &&Exchange| matches!(it.reply, Reply::Fault(Fault::Deadline(_)));
+            let late = tried.iter().copied().any(|it| is_late(&it));
+            return Err(missing(if late {
+                Missing::TimedOut
+            } else {
+                Missing::NoMessage
+            }));
         }
         Ok(Self::held(
             rule,

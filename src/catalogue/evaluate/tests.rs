@@ -155,7 +155,7 @@ fn broken(exchanges: &[Exchange]) -> BTreeSet<&'static str> {
 
 #[expect(
     clippy::needless_pass_by_value,
-    reason = "it is written where it is passed"
+    reason = "it is called with what was just made"
 )]
 fn result(id: i64, result: Value) -> Value {
     json!({"jsonrpc": "2.0", "id": id, "result": result})
@@ -890,9 +890,8 @@ fn breaking_one_rule_after_the_handshake_turns_the_checks_that_name_it() {
 }
 
 #[test]
-#[expect(clippy::too_many_lines, reason = "a table of what is broken")]
 fn breaking_one_rule_of_the_modern_era_turns_the_checks_that_name_it() {
-    use Break::{Drop, Header, Set, Status};
+    use Break::{Drop, Set, Status};
     let at = |leg: Leg, how: &Break, want: &[&str]| breaks(modern, leg, how, want);
     at(
         Leg::Initialize,
@@ -948,6 +947,13 @@ fn breaking_one_rule_of_the_modern_era_turns_the_checks_that_name_it() {
         &Set("/result/cacheScope", json!("all")),
         &["disc.cacheScope"],
     );
+}
+
+#[test]
+fn breaking_one_rule_of_what_is_beside_the_discovery_turns_the_checks_that_name_it() {
+    use Break::{Drop, Header, Set, Status};
+    let at = |leg: Leg, how: &Break, want: &[&str]| breaks(modern, leg, how, want);
+    let disc = |how: &Break, want: &[&str]| at(Leg::Discover, how, want);
     disc(&Drop("/result/_meta"), &["disc.serverInfo-meta"]);
     disc(
         &Set("/result/serverInfo", json!({"name": "a", "version": "1"})),
@@ -1076,7 +1082,8 @@ fn what_was_not_seen_is_told_apart_from_what_does_not_apply() {
     let late = statuses(&inquire(&census, silent));
     assert!(
         late.values()
-            .all(|it| it == "not_observed:timed_out" || it == "not_applicable:revision")
+            .all(|it| it == "not_observed:timed_out" || it == "not_applicable:revision"),
+        "{late:?}"
     );
     let page = |_: &Ask| Says {
         raw: Some(b"<!doctype html><title>x</title>".to_vec()),
@@ -1150,6 +1157,35 @@ fn a_server_that_has_enough_is_left_alone() {
     });
     assert_eq!(legs(&silent), "initialize initialized close");
     assert!(plan::next(&busy, &terms(Profile::Compliance, 99), 99).is_none());
+}
+
+#[test]
+fn the_session_of_the_handshake_is_the_one_that_counts() {
+    let exchanges = inquire(&terms(Profile::Compliance, BUDGET), |ask| {
+        let minted = "7d0d6f2e-0000-4000-8000-0f4a3f6f6f02";
+        let closes_minted = ask.request.headers.iter().any(|(_, value)| value == minted);
+        match ask.leg {
+            Leg::Discover => plain(ask).with("mcp-session-id", minted),
+            Leg::Close if closes_minted => Says::bare(404),
+            _ => plain(ask),
+        }
+    });
+    assert!(legs(&exchanges).ends_with("discover close close"));
+    assert_eq!(statuses(&exchanges)["delete.ok-or-405"], "pass");
+}
+
+#[test]
+fn the_older_transport_is_held_to_its_own_rule_whatever_is_negotiated_over_it() {
+    let exchanges = inquire(&terms(Profile::Census, BUDGET), |ask| {
+        let mut said = older_transport(ask);
+        if let Some(message) = &mut said.message {
+            message["result"]["protocolVersion"] = json!("2025-11-25");
+        }
+        said
+    });
+    let told = statuses(&exchanges);
+    assert_eq!(told["sse24.endpoint-first"], "pass");
+    assert_eq!(told["notif.202"], "not_observed:not_asked");
 }
 
 #[test]

@@ -226,7 +226,8 @@ pub(super) const RULES: &[Rule] = &[
         remedy: "Send the endpoint event before anything else, with a path that is resolved against the stream's \
                 own address.",
         position: Some(
-            "That the address is on the same origin is a demand of this program, for safety's sake; the \
+            "A stream of this transport is held to it whatever revision is negotiated over it. That the address is on \
+                  the same origin is a demand of this program, for safety's sake; the \
                   specification has none.",
         ),
     },
