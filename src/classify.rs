@@ -213,7 +213,11 @@ pub fn has_envelope(answer: &Answer) -> bool {
 /// The stream's closing before our answer, and what it can be resumed with.
 #[must_use]
 pub fn resumable(answer: &Answer) -> Option<Stream> {
-    if answer.status != 200 || answer.end != BodyEnd::Complete {
+    // Most answers are no stream: their bodies need not be read for this.
+    if answer.status != 200
+        || answer.end != BodyEnd::Complete
+        || answer.media_type() == "application/json"
+    {
         return None;
     }
     match body::read(answer).content {

@@ -329,6 +329,8 @@ fn instrument(one: &Manifest, other: &Manifest) -> Vec<Setting> {
                 asked.protocol_version.clone(),
             ),
             ("opening", Cause::Asked, asked.opening.name().to_owned()),
+            ("profile", Cause::Asked, asked.profile.name().to_owned()),
+            ("budget", Cause::Asked, asked.budget.to_string()),
             ("timeout_ms", Cause::Timeout, asked.timeout_ms.to_string()),
             (
                 "connect_timeout_ms",
@@ -447,7 +449,7 @@ mod tests {
 
     fn manifest(edit: impl FnOnce(&mut Manifest)) -> Manifest {
         let text = r#"{"tool":"t 1","rules_version":1,"command":[],"lists":[],"seed":0,"parameters":{"protocol_version":"2025-11-25",
-            "width":1,"depth":1,"gap_ms":0,"rate":0,"timeout_ms":1000,"connect_timeout_ms":500,"confirm":1,"opening":"initialize","profile":"census","budget":8,"per_address":1},
+            "width":1,"depth":1,"gap_ms":0,"rate":0,"timeout_ms":1000,"connect_timeout_ms":500,"confirm":1},
             "started_at":"2026-11-30T12:00:00Z","ended_at":null,"complete":true,"rows":0,"endpoints":0,"requests":0,"most_asked":null}"#;
         let mut manifest: Manifest = serde_json::from_str(text).unwrap();
         manifest.lists.push(ListFile {

@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use crate::inquiry::{Opening, Profile};
+use crate::inquiry::{self, Opening, Profile};
 
 /// Which set of reading rules this build has. It grows with every change that can move a row.
 pub const RULES_VERSION: u32 = 1;
@@ -76,10 +76,13 @@ pub struct Parameters {
     /// The protocol version that `initialize` asked for.
     pub protocol_version: String,
     /// What was asked first.
+    #[serde(default = "initialize")]
     pub opening: Opening,
     /// How much was asked.
+    #[serde(default = "census")]
     pub profile: Profile,
     /// Requests that might be spent on one endpoint for the checks of the specification.
+    #[serde(default = "budget")]
     pub budget: usize,
     /// Who asked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -93,6 +96,7 @@ pub struct Parameters {
     /// Requests a second; 0: no limit.
     pub rate: u32,
     /// Requests a second to one address; 0: no limit.
+    #[serde(default)]
     pub per_address: u32,
     /// One exchange.
     pub timeout_ms: u64,
@@ -112,6 +116,20 @@ pub struct Parameters {
     /// Hosts and ranges that were left alone because they asked for it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub excluded: Vec<String>,
+}
+
+// What runs did that are older than the parameter.
+
+const fn initialize() -> Opening {
+    Opening::Initialize
+}
+
+const fn census() -> Profile {
+    Profile::Census
+}
+
+const fn budget() -> usize {
+    inquiry::BUDGET
 }
 
 impl Manifest {
