@@ -248,7 +248,7 @@ fn freeze_10k(bencher: Bencher) {
         .counter(ItemsCount::new(10_000_usize))
         .with_inputs(|| (0..10_000).map(listed).collect::<Vec<_>>())
         .bench_values(|rows| {
-            let mut freezer = Freezer::new(AddressPolicy::default(), Vec::new());
+            let mut freezer = Freezer::new(AddressPolicy::default());
             rows.into_iter()
                 .filter(|row| {
                     let entry = freezer.freeze(row.clone());
@@ -260,7 +260,7 @@ fn freeze_10k(bencher: Bencher) {
 
 /// Rows of a census, as they are reckoned from evidence.
 fn rows(count: u32) -> Vec<Row> {
-    let mut freezer = Freezer::new(AddressPolicy::default(), Vec::new());
+    let mut freezer = Freezer::new(AddressPolicy::default());
     (0..count)
         .map(|endpoint| {
             let entry = freezer.freeze(listed(endpoint));

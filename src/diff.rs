@@ -454,6 +454,7 @@ mod tests {
         let mut manifest: Manifest = serde_json::from_str(text).unwrap();
         manifest.lists.push(ListFile {
             partial: false,
+            headers_sent: Vec::new(),
             path: "l".into(),
             format: "csv".into(),
             sha256: "aa".into(),

@@ -117,6 +117,16 @@ pub struct Request {
     pub body: String,
 }
 
+impl Request {
+    /// Whether a header of that name is set.
+    #[must_use]
+    pub fn has_header(&self, name: &str) -> bool {
+        self.headers
+            .iter()
+            .any(|(set, _)| set.eq_ignore_ascii_case(name))
+    }
+}
+
 /// What came back.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

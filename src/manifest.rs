@@ -65,6 +65,9 @@ pub struct ListFile {
     /// It is known not to be whole: pages of a registry are missing.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub partial: bool,
+    /// The names of the configured headers that were sent, because the operator asked for it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub headers_sent: Vec<String>,
     /// The names of its further columns.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub extra_columns: Vec<String>,

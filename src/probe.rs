@@ -663,7 +663,16 @@ impl<'a> Sending<'a> {
 
     /// POSTs `initialize` to the endpoint that a stream named.
     async fn post(&self, endpoint: &Url, version: &str) -> Exchange {
-        let request = self.prober.identity.initialize(endpoint, version);
+        let mut request = self.prober.identity.initialize(endpoint, version);
+        // What the stream was opened with beside our own headers goes with its messages.
+        let further: Vec<(String, String)> = self
+            .request
+            .headers
+            .iter()
+            .filter(|(name, _)| !request.has_header(name))
+            .cloned()
+            .collect();
+        request.headers.extend(further);
         let mut sending = Sending::new(
             self.prober,
             self.endpoint,

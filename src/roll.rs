@@ -34,6 +34,9 @@ pub struct Entry {
     /// What was noticed about the listing.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub findings: Vec<Finding>,
+    /// The headers that are sent there, where the operator asked for that. They are secrets: they stand here alone.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub headers: Vec<(String, String)>,
     /// The values of the list's own further columns, by the run's extra columns.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub extra: Vec<String>,
@@ -88,6 +91,8 @@ pub struct Listed {
     pub refused: Option<(Unprobeable, String)>,
     /// The registry has it as deprecated.
     pub deprecated: bool,
+    /// The headers to send there.
+    pub headers: Vec<(String, String)>,
     /// Further columns.
     pub extra: Vec<String>,
 }
@@ -139,6 +144,7 @@ impl Freezer {
             auth,
             refused,
             deprecated,
+            headers,
             extra,
         } = listed;
         let mut findings = Vec::new();
@@ -161,6 +167,11 @@ impl Freezer {
             url,
             transport,
             auth,
+            headers: if matches!(aim, Aim::Endpoint { .. }) {
+                headers
+            } else {
+                Vec::new()
+            },
             aim,
             findings,
             extra,

@@ -42,6 +42,26 @@ const SHORTAGE_WAIT: Duration = Duration::from_millis(250);
 /// When waiting has become as long as this, the shortage is taken for what it is.
 const LONGEST_SHORTAGE_WAIT: Duration = Duration::from_secs(16);
 
+/// Headers by the number of the endpoint that they are sent to. They are secrets.
+#[derive(Clone, Default)]
+pub struct Headers(pub HashMap<u32, Vec<(String, String)>>);
+
+impl std::fmt::Debug for Headers {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Headers")
+            .field("endpoints", &self.0.len())
+            .finish_non_exhaustive()
+    }
+}
+
+impl Headers {
+    /// Those of an endpoint.
+    #[must_use]
+    pub fn of(&self, endpoint: u32) -> &[(String, String)] {
+        self.0.get(&endpoint).map_or(&[], Vec::as_slice)
+    }
+}
+
 /// Everything a run needs.
 #[derive(Debug)]
 pub struct Run {
@@ -51,6 +71,8 @@ pub struct Run {
     pub manifest: Manifest,
     /// The endpoints, by their numbers.
     pub targets: Vec<Target>,
+    /// What is sent to endpoints beside our own headers, because the operator asked for it.
+    pub headers: Headers,
     /// What holds for every inquiry.
     pub terms: Terms,
     /// How hard to push.
@@ -91,6 +113,7 @@ enum Pursuit {
 /// What every inquiry of a run shares.
 struct Office {
     prober: Prober,
+    headers: Headers,
     terms: Terms,
     stop: Stop,
     counts: Arc<Counts>,
@@ -118,6 +141,7 @@ pub async fn run(run: Run, stop: Stop, show_progress: bool) -> Result<Manifest> 
         dir,
         mut manifest,
         targets,
+        headers,
         terms,
         pace,
         prober,
@@ -154,6 +178,7 @@ pub async fn run(run: Run, stop: Stop, show_progress: bool) -> Result<Manifest> 
 
     let office = Arc::new(Office {
         prober,
+        headers,
         terms,
         stop: stop.clone(),
         counts: Arc::clone(&counts),
@@ -381,11 +406,12 @@ impl Office {
     }
 
     async fn ask_all(&self, inquiry: &mut Inquiry) -> Pursuit {
-        let secrets = Secrets::of(&inquiry.target.url);
+        let headers = self.headers.of(inquiry.target.endpoint);
+        let secrets = Secrets::of(&inquiry.target.url).and_headers(headers);
         let home = self.lane(&inquiry.target.url);
         let mut first = true;
         loop {
-            let ask = match inquiry::next(&inquiry.target, &inquiry.so_far, &self.terms) {
+            let mut ask = match inquiry::next(&inquiry.target, &inquiry.so_far, &self.terms) {
                 Next::Done => return Pursuit::Complete,
                 Next::Ask(ask) => ask,
                 // Taken up again: now it is later.
@@ -409,6 +435,7 @@ impl Office {
             }
             first = false;
             tokio::time::sleep(Duration::from_millis(ask.wait_ms)).await;
+            add_headers(&mut ask, &inquiry.target.url, headers);
             // A redirect can lead to another site: it is asked in that site's lane.
             let lane = Url::parse(&ask.request.url)
                 .map_or_else(|_| Arc::clone(&home), |url| self.lane(&url));
@@ -456,6 +483,20 @@ impl Office {
     }
 }
 
+/// Adds an endpoint's headers to a request, where it goes to the endpoint's own origin. Ours stay as they are.
+fn add_headers(ask: &mut Ask, home: &Url, headers: &[(String, String)]) {
+    if headers.is_empty()
+        || !Url::parse(&ask.request.url).is_ok_and(|url| url.origin() == home.origin())
+    {
+        return;
+    }
+    for (name, value) in headers {
+        if !ask.request.has_header(name) {
+            ask.request.headers.push((name.clone(), value.clone()));
+        }
+    }
+}
+
 /// Whether an exchange failed for want of something on this machine.
 fn is_our_shortage(exchange: &Exchange) -> bool {
     matches!(
@@ -492,6 +533,9 @@ fn shown(exchange: &Exchange, secrets: &Secrets) -> Result<Vec<u8>> {
     }
     let mut exchange = exchange.clone();
     exchange.request.url = secrets.hide(&exchange.request.url);
+    for (_, value) in &mut exchange.request.headers {
+        *value = secrets.hide(value);
+    }
     if let Reply::Answer(answer) = &mut exchange.reply {
         for (_, value) in &mut answer.headers {
             *value = secrets.hide(value);

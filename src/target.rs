@@ -363,6 +363,19 @@ impl Secrets {
         }
     }
 
+    /// These, and the values of headers that are sent beside our own. Of `Bearer x`, `x` is hidden wherever it stands.
+    #[must_use]
+    pub fn and_headers(mut self, headers: &[(String, String)]) -> Self {
+        for (name, value) in headers {
+            self.pairs.push((name.clone(), value.clone()));
+            let words = value.split_whitespace().filter(|word| *word != value);
+            // `Bearer`, `Basic` and `Token` are no secrets, and every challenge has them.
+            self.pairs
+                .extend(words.skip(1).map(|word| (name.clone(), word.to_owned())));
+        }
+        self
+    }
+
     /// Whether there is nothing to hide.
     #[must_use]
     pub fn is_empty(&self) -> bool {

@@ -83,6 +83,7 @@ fn run(dir: RunDir, world: &World, started_at: Timestamp) -> Result<Run> {
         sha256: String::new(),
         rows: world.targets().len() as u64,
         partial: false,
+        headers_sent: Vec::new(),
         extra_columns: Vec::new(),
     };
     let manifest = Manifest {

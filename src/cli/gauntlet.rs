@@ -395,6 +395,7 @@ pub(super) fn over<'a>(
         ..manifest
     };
     Ok(Run {
+        headers: scan::Headers::default(),
         dir,
         manifest,
         targets,

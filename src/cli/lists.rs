@@ -1,5 +1,6 @@
 //! List files -> frozen rows, written as they are read. What a format means is `list`'s affair.
 
+use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::{self, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
@@ -12,6 +13,7 @@ use crate::manifest::ListFile;
 use crate::outcome::Unprobeable;
 use crate::registry;
 use crate::roll::{Entry, Freezer, Listed};
+use crate::target;
 
 /// Complaints shown of one list; a file that is wrong throughout need not say so on every line.
 const COMPLAINTS: u64 = 10;
@@ -34,13 +36,22 @@ pub(super) struct ListRead {
 pub(super) fn freeze(
     paths: &[PathBuf],
     format: Option<Format>,
+    send_headers: Option<&Path>,
     freezer: &mut Freezer,
     mut each: impl FnMut(Entry) -> Result<()>,
 ) -> Result<Vec<ListRead>> {
     let mut lists = Vec::new();
     for (number, path) in paths.iter().enumerate() {
         let number = u32::try_from(number).context("too many lists")?;
-        lists.push(freeze_one(path, number, format, freezer, &mut each)?);
+        let send_headers = send_headers == Some(path.as_path());
+        lists.push(freeze_one(
+            path,
+            number,
+            format,
+            send_headers,
+            freezer,
+            &mut each,
+        )?);
     }
     Ok(lists)
 }
@@ -49,6 +60,7 @@ fn freeze_one(
     path: &Path,
     number: u32,
     format: Option<Format>,
+    send_headers: bool,
     freezer: &mut Freezer,
     each: &mut impl FnMut(Entry) -> Result<()>,
 ) -> Result<ListRead> {
@@ -64,6 +76,7 @@ fn freeze_one(
     };
     let mut rows = 0;
     let mut bad = 0;
+    let mut sent = BTreeSet::new();
     let mut addresses = 0u64;
     let mut failed = None;
     let source = Source {
@@ -92,6 +105,11 @@ fn freeze_one(
                         transport: listing.transport,
                         auth: listing.declared_auth.map(|it| it.name().to_owned()),
                         refused,
+                        headers: if send_headers {
+                            sendable(listing.headers, &mut sent)
+                        } else {
+                            Vec::new()
+                        },
                         deprecated: listing.status == Some(Status::Deprecated),
                         extra: listing.extra,
                     }
@@ -141,11 +159,42 @@ fn freeze_one(
             format: format.name().to_owned(),
             sha256,
             rows,
+            headers_sent: sent.into_iter().collect(),
             partial: contents.next_cursor.is_some() || registry::is_partial(path),
             extra_columns: contents.extra_columns.clone(),
         },
         contents,
     })
+}
+
+/// The configured headers that can be sent as they are, with their names noted. A reference to the environment is
+/// never resolved, and what frames a message is ours.
+fn sendable(headers: Vec<(String, String)>, sent: &mut BTreeSet<String>) -> Vec<(String, String)> {
+    const OURS: [&str; 8] = [
+        "host",
+        "connection",
+        "content-length",
+        "content-type",
+        "transfer-encoding",
+        "accept",
+        "user-agent",
+        "mcp-session-id",
+    ];
+    headers
+        .into_iter()
+        .filter(|(name, value)| {
+            let is_reference = target::placeholder(value).is_some() || value.contains('$');
+            let can_be_sent = !name.is_empty()
+                && name
+                    .bytes()
+                    .all(|it| it.is_ascii_alphanumeric() || b"-_".contains(&it))
+                && value.bytes().all(|it| (b' '..=b'~').contains(&it));
+            !is_reference && can_be_sent && !OURS.contains(&name.to_ascii_lowercase().as_str())
+        })
+        .inspect(|(name, _)| {
+            sent.insert(name.clone());
+        })
+        .collect()
 }
 
 fn complain(text: &str) {

@@ -11,13 +11,13 @@ use url::Host;
 use crate::exclude::Exclusions;
 use crate::forecast::{Forecast, Tempo};
 use crate::list::Format;
-use crate::manifest::{Manifest, RULES_VERSION};
+use crate::manifest::{ListFile, Manifest, RULES_VERSION};
 use crate::probe::Prober;
 use crate::registry::{OFFICIAL, Walk};
 use crate::resolve::QUESTIONS;
 use crate::road::Pace;
 use crate::roll::{self, Aim, Entry, Freezer};
-use crate::scan::{self, Run, Stop};
+use crate::scan::{self, Headers, Run, Stop};
 use crate::store::{RunDir, file};
 use crate::target::{Shard, Suffixes, Target};
 
@@ -60,6 +60,9 @@ pub(super) struct Scan {
     /// Who asked to be left alone: a host, which covers its subdomains, an address or a range (CIDR) a line
     #[arg(long, env = "MCP_CENSUS_EXCLUDE", value_name = "FILE")]
     exclude: Vec<PathBuf>,
+    /// Send the headers that this list, a client's configuration, has: credentials to whoever it names, so think twice
+    #[arg(long, env = "MCP_CENSUS_SEND_HEADERS", value_name = "LIST")]
+    send_headers: Option<PathBuf>,
     /// Leave alone what a site's robots.txt forbids to mcp-census, or to everyone; costs a request a host
     #[arg(long, env = "MCP_CENSUS_ROBOTS")]
     robots: bool,
@@ -89,7 +92,7 @@ impl Scan {
         if self.self_check {
             super::gauntlet::self_check()?;
         }
-        let (dir, manifest, targets) = if self.resume {
+        let (dir, manifest, targets, headers) = if self.resume {
             self.continued()?
         } else {
             self.fresh(Timestamp::now())?
@@ -100,6 +103,7 @@ impl Scan {
             dir,
             manifest,
             targets,
+            headers,
             terms: self.asking.terms(),
             pace: Pace {
                 width: fitting(self.asking.width),
@@ -128,7 +132,7 @@ impl Scan {
         Ok(held)
     }
 
-    fn fresh(&self, started_at: Timestamp) -> Result<(RunDir, Manifest, Vec<Target>)> {
+    fn fresh(&self, started_at: Timestamp) -> Result<(RunDir, Manifest, Vec<Target>, Headers)> {
         let out = self
             .out
             .clone()
@@ -136,7 +140,7 @@ impl Scan {
         let made = !out.exists();
         let dir = RunDir::create(&out)?;
         match self.freeze(&dir, started_at) {
-            Ok((manifest, targets)) => Ok((dir, manifest, targets)),
+            Ok((manifest, targets, headers)) => Ok((dir, manifest, targets, headers)),
             Err(error) => {
                 drop(dir);
                 if made {
@@ -148,17 +152,36 @@ impl Scan {
         }
     }
 
-    fn freeze(&self, dir: &RunDir, started_at: Timestamp) -> Result<(Manifest, Vec<Target>)> {
+    fn freeze(
+        &self,
+        dir: &RunDir,
+        started_at: Timestamp,
+    ) -> Result<(Manifest, Vec<Target>, Headers)> {
         let mut freezer = self.freezer();
         let mut rows = 0;
+        let mut headers = Headers::default();
         let mut read = Vec::new();
+        if let Some(list) = &self.send_headers {
+            ensure!(
+                self.lists.contains(list),
+                "--send-headers {} is none of the lists",
+                list.display()
+            );
+        }
         let fetched = self.fetched(dir)?;
         dir.replace(file::TARGETS, |to| {
-            read = lists::freeze(&fetched, self.list_format, &mut freezer, |entry| {
-                rows += 1;
-                serde_json::to_writer(&mut *to, &entry)?;
-                Ok(to.write_all(b"\n")?)
-            })?;
+            read = lists::freeze(
+                &fetched,
+                self.list_format,
+                self.send_headers.as_deref(),
+                &mut freezer,
+                |entry| {
+                    rows += 1;
+                    keep_headers(&mut headers, &entry);
+                    serde_json::to_writer(&mut *to, &entry)?;
+                    Ok(to.write_all(b"\n")?)
+                },
+            )?;
             Ok(())
         })?;
         ensure!(
@@ -166,6 +189,9 @@ impl Scan {
             "{} has no rows: there is nothing to scan",
             named(&self.lists)
         );
+        for list in &read {
+            warn_of_headers(&list.file);
+        }
         let targets = freezer.into_targets();
         self.require_contact(&targets)?;
         let manifest = Manifest {
@@ -178,11 +204,20 @@ impl Scan {
             endpoints: targets.len() as u64,
             ..Manifest::begun(
                 started_at,
-                std::env::args().collect(),
+                // An address can hold a key.
+                std::env::args()
+                    .map(|it| {
+                        if it.contains("://") {
+                            crate::target::redacted_raw(&it)
+                        } else {
+                            it
+                        }
+                    })
+                    .collect(),
                 self.asking.parameters(),
             )
         };
-        Ok((manifest, targets))
+        Ok((manifest, targets, headers))
     }
 
     fn freezer(&self) -> Freezer {
@@ -225,7 +260,7 @@ impl Scan {
         }
         let mut freezer = self.freezer();
         let mut forecast = Forecast::default();
-        let lists = lists::freeze(&self.lists, self.list_format, &mut freezer, |entry| {
+        let lists = lists::freeze(&self.lists, self.list_format, None, &mut freezer, |entry| {
             forecast.add(&entry);
             Ok(())
         })?;
@@ -245,7 +280,7 @@ impl Scan {
     }
 
     /// The run in `--out`, and its own parameters in place of what was typed.
-    fn continued(&mut self) -> Result<(RunDir, Manifest, Vec<Target>)> {
+    fn continued(&mut self) -> Result<(RunDir, Manifest, Vec<Target>, Headers)> {
         let dir = RunDir::resume(self.out.as_deref().context("--resume needs --out")?)?;
         let manifest: Manifest = dir.read_json(file::MANIFEST)?;
         ensure!(
@@ -261,14 +296,19 @@ impl Scan {
             .excluded
             .extend(std::mem::take(&mut self.asking.excluded));
         self.asking = resumed;
+        for list in &manifest.lists {
+            warn_of_headers(list);
+        }
         let mut kept: Vec<(url::Url, Option<crate::outcome::Transport>)> = Vec::new();
+        let mut headers = Headers::default();
         dir.each_target(|entry: Entry| {
+            keep_headers(&mut headers, &entry);
             if let Aim::Endpoint { address, .. } = entry.aim {
                 kept.push((address, entry.transport));
             }
             Ok(())
         })?;
-        Ok((dir, manifest, roll::targets(kept)))
+        Ok((dir, manifest, roll::targets(kept), headers))
     }
 
     /// A census of strangers' servers says who takes it.
@@ -312,6 +352,28 @@ fn fitting(width: usize) -> usize {
         ));
     }
     width.min(fits)
+}
+
+/// Keeps the headers that an endpoint is sent. Where several rows name it, the first that has any speaks.
+fn keep_headers(kept: &mut Headers, entry: &Entry) {
+    if let Aim::Endpoint { number, .. } = entry.aim
+        && !entry.headers.is_empty()
+    {
+        kept.0
+            .entry(number)
+            .or_insert_with(|| entry.headers.clone());
+    }
+}
+
+/// Says loudly whose credentials are about to be sent: their names, never their values.
+fn warn_of_headers(list: &ListFile) {
+    if !list.headers_sent.is_empty() {
+        say(&format!(
+            "WARNING: sending the headers that {} configures to the servers it names: {}",
+            list.path,
+            list.headers_sent.join(", ")
+        ));
+    }
 }
 
 /// The registry that stands in place of a list file, if one does.

@@ -241,3 +241,84 @@ fn a_range_that_is_left_alone_is_not_connected_to() {
         "a resumed run keeps to it"
     );
 }
+
+#[test]
+fn configured_headers_are_sent_where_that_is_asked_for_and_written_nowhere_else() {
+    let elsewhere = Loopback::serving(|_, _| answer("404 Not Found", "", ""));
+    let to = format!("Location: {}/moved\r\n", elsewhere.at);
+    let server = Loopback::serving(move |request, _| {
+        if request.ends_with("/moved") {
+            answer("307 Temporary Redirect", &to, "")
+        } else {
+            answer(
+                "401 Unauthorized",
+                "WWW-Authenticate: Bearer\r\n",
+                "you sent t0ken-value",
+            )
+        }
+    });
+    let folder = tempfile::tempdir().unwrap();
+    let list = written(
+        folder.path(),
+        "mcp.json",
+        &format!(
+            r#"{{"mcpServers":{{"acme":{{"url":"{0}/mcp","headers":{{"Authorization":"Bearer t0ken-value","X-Env":"${{HOME}}","Accept":"x/y"}}}},
+            "moved":{{"url":"{0}/moved","headers":{{"X-Key":"k3y-value"}}}}}}}}"#,
+            server.at
+        ),
+    );
+    let scan = |out: &Path, further: &[&str]| {
+        let base = [
+            "scan",
+            &list,
+            "--allow-net",
+            "127.0.0.0/8",
+            "--gap",
+            "0",
+            "--confirm",
+            "0",
+            "--out",
+            out.to_str().unwrap(),
+        ];
+        let output = census(&[&base[..], further].concat());
+        assert!(output.status.success(), "{}", text(&output.stderr));
+        output
+    };
+    scan(&folder.path().join("without"), &[]);
+    let sent = server.headers().concat() + &elsewhere.headers().concat();
+    assert!(!sent.contains("-value"), "{sent}");
+
+    let out = folder.path().join("with");
+    let output = scan(&out, &["--send-headers", &list]);
+    let warning = text(&output.stderr);
+    assert!(
+        warning.contains("WARNING") && warning.contains("Authorization, X-Key"),
+        "{warning}"
+    );
+    let sent = server.headers().concat();
+    assert!(
+        sent.contains("Bearer t0ken-value") && sent.contains("k3y-value"),
+        "{sent}"
+    );
+    assert!(
+        !sent.contains("X-Env") && !sent.to_ascii_lowercase().contains("x-env"),
+        "{sent}"
+    );
+    assert!(
+        !elsewhere.headers().concat().contains("k3y-value"),
+        "a redirect to another origin takes no credentials along"
+    );
+    let mut places = vec![text(&output.stdout), warning];
+    for file in fs::read_dir(&out).unwrap() {
+        let path = file.unwrap().path();
+        if !path.ends_with("targets.ndjson") {
+            places.push(fs::read_to_string(&path).unwrap());
+        }
+    }
+    for place in places {
+        assert!(
+            !place.contains("t0ken-value") && !place.contains("k3y-value"),
+            "{place}"
+        );
+    }
+}

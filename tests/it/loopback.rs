@@ -9,6 +9,7 @@ pub(crate) struct Loopback {
     /// Its address.
     pub(crate) at: String,
     asked: Arc<Mutex<Vec<String>>>,
+    headers: Arc<Mutex<Vec<String>>>,
 }
 
 impl Loopback {
@@ -17,6 +18,8 @@ impl Loopback {
         let at = format!("http://{}", listener.local_addr().unwrap());
         let asked = Arc::new(Mutex::new(Vec::new()));
         let seen = Arc::clone(&asked);
+        let headers = Arc::new(Mutex::new(Vec::new()));
+        let kept = Arc::clone(&headers);
         // It ends with the test's process.
         std::thread::spawn(move || {
             for stream in listener.incoming() {
@@ -25,9 +28,10 @@ impl Loopback {
                 let Some(Ok(first)) = lines.next() else {
                     continue;
                 };
-                let _ = lines
-                    .take_while(|line| line.as_ref().is_ok_and(|it| !it.is_empty()))
-                    .count();
+                let head = lines.map_while(Result::ok).take_while(|it| !it.is_empty());
+                kept.lock()
+                    .unwrap()
+                    .push(head.collect::<Vec<_>>().join("\n"));
                 let request = first.trim_end_matches(" HTTP/1.1").to_owned();
                 let number = seen.lock().unwrap().len();
                 seen.lock().unwrap().push(request.clone());
@@ -35,7 +39,12 @@ impl Loopback {
                 let _ = stream.shutdown(std::net::Shutdown::Write);
             }
         });
-        Self { at, asked }
+        Self { at, asked, headers }
+    }
+
+    /// The headers of each request, a line each.
+    pub(crate) fn headers(&self) -> Vec<String> {
+        self.headers.lock().unwrap().clone()
     }
 
     pub(crate) fn asked(&self) -> Vec<String> {
