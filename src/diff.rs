@@ -70,6 +70,8 @@ pub struct Seen {
     pub auth: String,
     /// The server's name.
     pub server: String,
+    /// Its attempts agree, and an accusation was asked again. Only then is a change an alert.
+    pub confirmed: bool,
 }
 
 impl Seen {
@@ -137,6 +139,8 @@ pub struct Change {
     pub after: String,
     /// Why that says nothing of the world, if it does not.
     pub cause: Option<Cause>,
+    /// In both runs the attempts agree, and an accusation was asked again.
+    pub confirmed: bool,
 }
 
 /// A share in both runs, and how sure its change is.
@@ -266,6 +270,7 @@ impl Diff {
                 before: old.aspect(aspect).to_owned(),
                 after: new.aspect(aspect).to_owned(),
                 cause,
+                confirmed: old.confirmed && new.confirmed,
             }));
         }
         Ok(Self {
@@ -311,45 +316,58 @@ fn lists(manifest: &Manifest) -> Vec<(&str, &str)> {
         .collect()
 }
 
-/// The settings that differ and could move a row.
-fn instrument(one: &Manifest, other: &Manifest) -> Vec<Setting> {
-    let values = |it: &Manifest| -> Vec<(&'static str, Cause, String)> {
-        let asked = &it.parameters;
-        vec![
-            ("tool", Cause::Rules, it.tool.clone()),
-            ("rules_version", Cause::Rules, it.rules_version.to_string()),
-            (
-                "vantage",
-                Cause::Vantage,
-                it.vantage.clone().unwrap_or_default(),
-            ),
-            (
-                "protocol_version",
-                Cause::Asked,
-                asked.protocol_version.clone(),
-            ),
-            ("opening", Cause::Asked, asked.opening.name().to_owned()),
-            ("profile", Cause::Asked, asked.profile.name().to_owned()),
-            ("budget", Cause::Asked, asked.budget.to_string()),
-            ("timeout_ms", Cause::Timeout, asked.timeout_ms.to_string()),
-            (
-                "connect_timeout_ms",
-                Cause::Timeout,
-                asked.connect_timeout_ms.to_string(),
-            ),
-            ("confirm", Cause::Confirm, asked.confirm.to_string()),
-            (
-                "dns_server",
-                Cause::Reach,
-                asked.dns_server.clone().unwrap_or_default(),
-            ),
-            ("ca_cert", Cause::Reach, asked.ca_cert.join(", ")),
-            ("allow_net", Cause::Reach, asked.allow_net.join(", ")),
-        ]
-    };
-    values(one)
+/// The settings of the instrument that can move a row: name, what it can explain, and value.
+fn settings(it: &Manifest) -> Vec<(&'static str, Cause, String)> {
+    let asked = &it.parameters;
+    vec![
+        ("tool", Cause::Rules, it.tool.clone()),
+        ("rules_version", Cause::Rules, it.rules_version.to_string()),
+        (
+            "vantage",
+            Cause::Vantage,
+            it.vantage.clone().unwrap_or_default(),
+        ),
+        (
+            "protocol_version",
+            Cause::Asked,
+            asked.protocol_version.clone(),
+        ),
+        ("opening", Cause::Asked, asked.opening.name().to_owned()),
+        ("profile", Cause::Asked, asked.profile.name().to_owned()),
+        ("budget", Cause::Asked, asked.budget.to_string()),
+        ("timeout_ms", Cause::Timeout, asked.timeout_ms.to_string()),
+        (
+            "connect_timeout_ms",
+            Cause::Timeout,
+            asked.connect_timeout_ms.to_string(),
+        ),
+        ("confirm", Cause::Confirm, asked.confirm.to_string()),
+        (
+            "dns_server",
+            Cause::Reach,
+            asked.dns_server.clone().unwrap_or_default(),
+        ),
+        ("ca_cert", Cause::Reach, asked.ca_cert.join(", ")),
+        ("allow_net", Cause::Reach, asked.allow_net.join(", ")),
+    ]
+}
+
+/// The settings of the instrument, told apart in few characters: runs with the same are of the same instrument.
+#[must_use]
+pub fn fingerprint(manifest: &Manifest) -> String {
+    let said: Vec<String> = settings(manifest)
         .into_iter()
-        .zip(values(other))
+        .map(|(name, _, value)| format!("{name}={value}"))
+        .collect();
+    stats::fingerprint(said.iter().map(String::as_str))
+}
+
+/// The settings that differ and could move a row.
+#[must_use]
+pub fn instrument(one: &Manifest, other: &Manifest) -> Vec<Setting> {
+    settings(one)
+        .into_iter()
+        .zip(settings(other))
         .filter(|((_, _, before), (_, _, after))| before != after)
         .map(|((name, cause, before), (_, _, after))| Setting {
             name,
@@ -476,6 +494,7 @@ mod tests {
             version: String::new(),
             auth: String::new(),
             server: String::new(),
+            confirmed: true,
         }
     }
 

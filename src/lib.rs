@@ -80,6 +80,7 @@ pub mod manifest;
 pub mod mcp;
 mod names;
 pub mod outcome;
+pub mod periodic;
 pub mod probe;
 pub mod progress;
 pub mod reckon;

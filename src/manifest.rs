@@ -4,9 +4,42 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use crate::inquiry::{self, Opening, Profile};
+use crate::names::names;
 
 /// Which set of reading rules this build has. It grows with every change that can move a row.
 pub const RULES_VERSION: u32 = 1;
+
+names! {
+    /// How a run came to start when it did.
+    pub enum Start {
+        /// At its time.
+        OnTime = "on_time",
+        /// Late: another run was still going.
+        Late = "late",
+        /// Late: at its time nobody was there, or the window was closed. It stands for the last start that was missed.
+        CaughtUp = "caught_up",
+        /// When somebody asked for it, not for a time of the schedule.
+        Asked = "asked",
+    }
+}
+
+/// What a periodic run was for.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Occasion {
+    /// Whose run it is.
+    pub sweep: String,
+    /// The start it is for; none where somebody asked for it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub scheduled_at: Option<Timestamp>,
+    /// How it came to start when it did.
+    pub start: Option<Start>,
+    /// Seconds after its time.
+    #[serde(default)]
+    pub late_s: u64,
+    /// How often it was taken up again.
+    #[serde(default)]
+    pub resumed: u32,
+}
 
 /// A run, described.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -49,6 +82,18 @@ pub struct Manifest {
     pub requests: u64,
     /// Requests to the site that was asked most, and which that is.
     pub most_asked: Option<(String, u64)>,
+    /// The fingerprint of the endpoints that were to be asked: shares of different ones are of different things.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub population: String,
+    /// Seconds for which the instrument was in doubt, and what it measured meanwhile does not count.
+    #[serde(default, skip_serializing_if = "is_none")]
+    pub doubt_s: u64,
+    /// What the run was for, where it is one of a series.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub occasion: Option<Occasion>,
+    /// When its evidence was removed; its tables stay as they are.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub evidence_removed_at: Option<Timestamp>,
 }
 
 /// A list as it was read.
@@ -135,6 +180,14 @@ const fn budget() -> usize {
     inquiry::BUDGET
 }
 
+#[expect(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "the signature serde asks for"
+)]
+const fn is_none(count: &u64) -> bool {
+    *count == 0
+}
+
 impl Manifest {
     /// A run that begins.
     #[must_use]
@@ -157,6 +210,10 @@ impl Manifest {
             endpoints: 0,
             requests: 0,
             most_asked: None,
+            population: String::new(),
+            doubt_s: 0,
+            occasion: None,
+            evidence_removed_at: None,
         }
     }
 }

@@ -1,12 +1,16 @@
 //! A run directory's evidence -> its rows. `scan` ends with it and `report` consists of it, so that
 //! both write the same bytes. It reads files and sends nothing.
 
-use anyhow::Result;
+use std::collections::BTreeMap;
+use std::path::Path;
 
+use anyhow::{Context, Result};
+
+use crate::diff::{Seen, Side};
 use crate::exchange::Exchange;
 use crate::inquiry;
 use crate::manifest::Manifest;
-use crate::outcome::{Detail, Unmeasured, Unprobeable};
+use crate::outcome::{Detail, Outcome, Unmeasured, Unprobeable, Verdict};
 use crate::roll::{Aim, Entry};
 use crate::row::Row;
 use crate::store::{Evidence, Record, RunDir, file};
@@ -106,4 +110,59 @@ pub fn split(records: Vec<Record>) -> (Vec<Exchange>, Option<Detail>) {
     }
     exchanges.sort_by_key(|exchange| exchange.attempt);
     (exchanges, skipped)
+}
+
+/// A run to compare, as its results have it.
+///
+/// # Errors
+/// When the results cannot be read or understood.
+pub fn side<'a>(path: &Path, manifest: &'a Manifest) -> Result<Side<'a>> {
+    let results = path.join(file::RESULTS);
+    let shown = results.display();
+    let mut reader =
+        csv::Reader::from_path(&results).with_context(|| format!("cannot read {shown}"))?;
+    let mut rows = Vec::new();
+    for (number, row) in reader.deserialize::<BTreeMap<String, String>>().enumerate() {
+        let row = row
+            .with_context(|| format!("cannot understand row {} of {shown}", number + 1))
+            .and_then(|row| {
+                seen(row)
+                    .with_context(|| format!("cannot understand row {} of {shown}", number + 1))
+            })?;
+        rows.push(row);
+    }
+    Ok(Side {
+        label: path.display().to_string(),
+        manifest,
+        rows,
+    })
+}
+
+/// A row of results, by the names of its columns.
+fn seen(mut row: BTreeMap<String, String>) -> Result<Seen> {
+    let mut take = |name: &str| {
+        row.remove(name)
+            .with_context(|| format!("it has no {name}"))
+    };
+    let (endpoint, url) = (take("endpoint")?, take("url")?);
+    let (outcome, verdict) = (take("outcome")?, take("verdict")?);
+    let verdict =
+        Verdict::named(&verdict).with_context(|| format!("{verdict:?} is no verdict"))?;
+    let asked_again = take("attempts")?.parse().is_ok_and(|it: u32| it > 1);
+    let is_accused = matches!(
+        verdict,
+        Verdict::Faulty | Verdict::NotMcp | Verdict::Down
+    );
+    Ok(Seen {
+        confirmed: take("flaky")? != "true" && (asked_again || !is_accused),
+        endpoint: if endpoint.is_empty() { url } else { endpoint },
+        name: take("name")?,
+        outcome: Outcome::named(&outcome).with_context(|| format!("{outcome:?} is no outcome"))?,
+        detail: take("detail")?,
+        verdict,
+        era: take("era")?,
+        version: take("protocol_version")?,
+        auth: take("auth_scheme")?,
+        server: take("server_name")?,
+    })
 }

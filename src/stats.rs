@@ -3,6 +3,8 @@
 
 use std::collections::BTreeMap;
 
+use sha2::{Digest as _, Sha256};
+
 /// The 97.5 % quantile of the standard normal distribution: 2.5 % are left out at either end.
 const Z: f64 = 1.959_963_984_540_054;
 
@@ -57,6 +59,31 @@ pub fn fraction(count: u64, total: u64) -> f64 {
 )]
 const fn float(count: u64) -> f64 {
     count as f64
+}
+
+/// Texts in their order, told apart in sixteen hexadecimal digits.
+#[must_use]
+pub fn fingerprint<'a>(texts: impl Iterator<Item = &'a str>) -> String {
+    let mut hash = Sha256::new();
+    for text in texts {
+        hash.update(text.as_bytes());
+        hash.update([0]);
+    }
+    let hex = |out: String, byte: &u8| format!("{out}{byte:02x}");
+    hash.finalize().iter().take(8).fold(String::new(), hex)
+}
+
+/// By how much a share has fallen beyond what chance explains, of the same things: the lower end of the 95 % interval
+/// of the difference of paired shares, as a fraction; less than 0 where chance explains all of it.
+#[must_use]
+pub fn fall_beyond_noise(gained: u64, lost: u64, of: u64) -> f64 {
+    if of == 0 {
+        return 0.0;
+    }
+    let (gained, lost, of) = (float(gained), float(lost), float(of));
+    let fall = (lost - gained) / of;
+    let spread = ((lost + gained - (lost - gained).powi(2) / of).max(0.0)).sqrt() / of;
+    fall - Z * spread
 }
 
 /// The nearest-rank percentile of a histogram: the smallest value that at least `percent` of a hundred
@@ -169,6 +196,22 @@ mod tests {
         near(mcnemar(0, 0), 1.0);
         // Where the exact and the approximate meet they agree: z = 79 / sqrt(1001) = 2.49695.
         assert!((mcnemar(540, 460) - mcnemar(541, 460)).abs() < 2e-3);
+    }
+
+    #[test]
+    fn a_fall_is_what_is_left_of_it_beyond_noise() {
+        // 40 of 1,000 lost, none gained: 0.04 - 1.95996 * sqrt(40 - 1.6) / 1000 = 0.04 - 0.012145.
+        assert!((fall_beyond_noise(0, 40, 1000) - 0.027_855).abs() < 5e-6);
+        assert!(fall_beyond_noise(38, 40, 1000) < 0.0);
+        assert!(fall_beyond_noise(0, 1, 10) < 0.0);
+        assert!(fall_beyond_noise(0, 0, 0).abs() < f64::EPSILON);
+    }
+
+    #[test]
+    fn a_fingerprint_tells_where_one_text_ends() {
+        let of = |texts: &[&str]| fingerprint(texts.iter().copied());
+        assert_eq!(of(&["a", "b"]).len(), 16);
+        assert_ne!(of(&["a", "b"]), of(&["ab"]));
     }
 
     #[test]

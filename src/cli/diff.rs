@@ -1,14 +1,13 @@
 //! `diff`: two runs -> what changed. It reads their results and manifests, and sends nothing.
 
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Result, bail};
 use clap::Args;
 
-use crate::diff::{Diff as Difference, Seen, Side};
+use crate::diff::Diff as Difference;
 use crate::manifest::Manifest;
-use crate::outcome::{Outcome, Verdict};
+use crate::reckon::side;
 use crate::report::{self, Format};
 use crate::store::{RunDir, file};
 
@@ -55,47 +54,4 @@ impl Diff {
 
 fn manifest(path: &Path) -> Result<Manifest> {
     RunDir::open(path)?.read_json(file::MANIFEST)
-}
-
-fn side<'a>(path: &Path, manifest: &'a Manifest) -> Result<Side<'a>> {
-    let results = path.join(file::RESULTS);
-    let shown = results.display();
-    let mut reader =
-        csv::Reader::from_path(&results).with_context(|| format!("cannot read {shown}"))?;
-    let mut rows = Vec::new();
-    for (number, row) in reader.deserialize::<BTreeMap<String, String>>().enumerate() {
-        let row = row
-            .with_context(|| format!("cannot understand row {} of {shown}", number + 1))
-            .and_then(|row| {
-                seen(row)
-                    .with_context(|| format!("cannot understand row {} of {shown}", number + 1))
-            })?;
-        rows.push(row);
-    }
-    Ok(Side {
-        label: path.display().to_string(),
-        manifest,
-        rows,
-    })
-}
-
-/// A row of results, by the names of its columns.
-fn seen(mut row: BTreeMap<String, String>) -> Result<Seen> {
-    let mut take = |name: &str| {
-        row.remove(name)
-            .with_context(|| format!("it has no {name}"))
-    };
-    let (endpoint, url) = (take("endpoint")?, take("url")?);
-    let (outcome, verdict) = (take("outcome")?, take("verdict")?);
-    Ok(Seen {
-        endpoint: if endpoint.is_empty() { url } else { endpoint },
-        name: take("name")?,
-        outcome: Outcome::named(&outcome).with_context(|| format!("{outcome:?} is no outcome"))?,
-        detail: take("detail")?,
-        verdict: Verdict::named(&verdict).with_context(|| format!("{verdict:?} is no verdict"))?,
-        era: take("era")?,
-        version: take("protocol_version")?,
-        auth: take("auth_scheme")?,
-        server: take("server_name")?,
-    })
 }
