@@ -101,4 +101,5 @@ pub mod story;
 pub mod tally;
 pub mod target;
 pub mod trust;
+pub mod watch;
 pub mod world;

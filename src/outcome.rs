@@ -273,6 +273,8 @@ names! {
         InstrumentError = "instrument_error",
         /// Another shard's.
         OtherShard = "other_shard",
+        /// Measured while the instrument's own network failed.
+        InstrumentDoubt = "instrument_doubt",
     }
 }
 

@@ -11,9 +11,11 @@ use crate::exchange::Exchange;
 use crate::inquiry;
 use crate::manifest::Manifest;
 use crate::outcome::{Detail, Outcome, Unmeasured, Unprobeable, Verdict};
+use crate::periodic::health::Doubts;
 use crate::roll::{Aim, Entry};
 use crate::row::Row;
-use crate::store::{Evidence, Record, RunDir, file};
+use crate::settle;
+use crate::store::{Evidence, NO_ENDPOINT, Record, RunDir, file};
 use crate::target::{Suffixes, Target};
 
 /// An input row's line, and what is not in its columns.
@@ -38,13 +40,17 @@ pub fn each_row(dir: &RunDir, mut each: impl FnMut(Reckoned) -> Result<()>) -> R
         .iter()
         .fold(Suffixes::default(), |suffixes, it| suffixes.with(it));
     let mut evidence = dir.evidence()?;
-    dir.each_target(|entry: Entry| each(reckon(&manifest, &suffixes, &mut evidence, entry)?))?;
+    let doubts = doubts(evidence.of(NO_ENDPOINT)?);
+    dir.each_target(|entry: Entry| {
+        each(reckon(&manifest, &suffixes, &doubts, &mut evidence, entry)?)
+    })?;
     Ok(manifest)
 }
 
 fn reckon(
     manifest: &Manifest,
     suffixes: &Suffixes,
+    doubts: &Doubts,
     evidence: &mut Evidence,
     entry: Entry,
 ) -> Result<Reckoned> {
@@ -78,14 +84,26 @@ fn reckon(
                 url: address.clone(),
                 declared: entry.transport,
             };
-            let settled =
-                inquiry::settled(&target, &manifest.parameters.protocol_version, &exchanges);
-            let otherwise = skipped.unwrap_or(Detail::Unmeasured(Unmeasured::Interrupted));
+            let version = &manifest.parameters.protocol_version;
+            let sound = doubts.sound(&exchanges);
+            let settled = inquiry::settled(&target, version, &sound);
+            let is_doubted = sound.len() < exchanges.len();
+            // An accusation stands on all its attempts.
+            let settled = settled.filter(|it| !(is_doubted && settle::is_doubtful(&it.reading)));
+            let otherwise = if is_doubted {
+                Detail::Unmeasured(Unmeasured::InstrumentDoubt)
+            } else {
+                skipped.unwrap_or(Detail::Unmeasured(Unmeasured::Interrupted))
+            };
             let row = Row::new(
                 &entry,
                 Some(suffixes.site(address)),
                 settled.as_ref(),
-                &exchanges,
+                if settled.is_some() {
+                    &sound
+                } else {
+                    &exchanges
+                },
                 otherwise,
             );
             Ok(Reckoned {
@@ -97,6 +115,19 @@ fn reckon(
     }
 }
 
+/// When the instrument was in doubt.
+fn doubts(records: Vec<Record>) -> Doubts {
+    let mut doubts = Doubts::default();
+    for record in records {
+        match record {
+            Record::Doubt(it) if it.doubt => doubts.began(it.at),
+            Record::Doubt(it) => doubts.ended(it.at),
+            Record::Exchange(_) | Record::Skipped(_) | Record::Refused(_) => {}
+        }
+    }
+    doubts
+}
+
 /// The exchanges among an endpoint's records, attempts in order, and why it was left alone, if it was.
 #[must_use]
 pub fn split(records: Vec<Record>) -> (Vec<Exchange>, Option<Detail>) {
@@ -106,6 +137,7 @@ pub fn split(records: Vec<Record>) -> (Vec<Exchange>, Option<Detail>) {
             Record::Exchange(exchange) => exchanges.push(*exchange),
             Record::Skipped(it) => skipped = Some(Detail::Unmeasured(it.skipped)),
             Record::Refused(_) => skipped = Some(Detail::Unprobeable(Unprobeable::Robots)),
+            Record::Doubt(_) => {}
         }
     }
     exchanges.sort_by_key(|exchange| exchange.attempt);
@@ -146,13 +178,9 @@ fn seen(mut row: BTreeMap<String, String>) -> Result<Seen> {
     };
     let (endpoint, url) = (take("endpoint")?, take("url")?);
     let (outcome, verdict) = (take("outcome")?, take("verdict")?);
-    let verdict =
-        Verdict::named(&verdict).with_context(|| format!("{verdict:?} is no verdict"))?;
+    let verdict = Verdict::named(&verdict).with_context(|| format!("{verdict:?} is no verdict"))?;
     let asked_again = take("attempts")?.parse().is_ok_and(|it: u32| it > 1);
-    let is_accused = matches!(
-        verdict,
-        Verdict::Faulty | Verdict::NotMcp | Verdict::Down
-    );
+    let is_accused = matches!(verdict, Verdict::Faulty | Verdict::NotMcp | Verdict::Down);
     Ok(Seen {
         confirmed: take("flaky")? != "true" && (asked_again || !is_accused),
         endpoint: if endpoint.is_empty() { url } else { endpoint },

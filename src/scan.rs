@@ -31,6 +31,7 @@ use crate::road::{Lane, Pace, Road};
 use crate::store::{self, Refused, RunDir, Skipped, file};
 use crate::tally::operator;
 use crate::target::{Secrets, Suffixes, Target, scatter};
+use crate::watch::Watch;
 
 /// Records that may wait for the writer: enough to ride out a slow disk, few enough to bound memory.
 const QUEUE: usize = 256;
@@ -79,6 +80,8 @@ pub struct Run {
     pub pace: Pace,
     /// What sends.
     pub prober: Prober,
+    /// What watches over the instrument.
+    pub watch: Arc<Watch>,
 }
 
 /// How to stop a run.
@@ -130,6 +133,8 @@ struct Office {
     permissions: Option<Permissions>,
     /// The suffixes beside the public list.
     added: Vec<String>,
+    /// Tells when the instrument itself is in doubt.
+    watch: Arc<Watch>,
 }
 
 /// Asks every endpoint that has not been asked to the end, and gives the finished manifest.
@@ -145,6 +150,7 @@ pub async fn run(run: Run, stop: Stop, show_progress: bool) -> Result<Manifest> 
         terms,
         pace,
         prober,
+        watch,
     } = run;
     write_manifest(&dir, &manifest)?;
     let suffixes = manifest
@@ -191,6 +197,12 @@ pub async fn run(run: Run, stop: Stop, show_progress: bool) -> Result<Manifest> 
         suffixes,
         permissions: manifest.robots.then(Permissions::default),
         added: manifest.suffixes.clone(),
+        watch: Arc::clone(&watch),
+    });
+    let (over, watched) = (CancellationToken::new(), Arc::clone(&watch));
+    let watching = tokio::spawn({
+        let (over, give_up) = (over.clone(), stop.soft.clone());
+        async move { watched.keep(over, give_up).await }
     });
     for endpoint in left_out {
         office.skip(endpoint, Unmeasured::SampledOut).await;
@@ -207,6 +219,14 @@ pub async fn run(run: Run, stop: Stop, show_progress: bool) -> Result<Manifest> 
         );
         stopped_hard = drive(&office, lanes, pace, &stop).await;
     }
+
+    over.cancel();
+    watching.await.context("the watch failed")?;
+    if !stopped_hard {
+        watch.finish().await;
+    }
+    office.write_news().await;
+    manifest.doubt_s += watch.doubted().as_secs();
 
     let _ = ended.send(());
     if let Some(showing) = showing {
@@ -397,6 +417,13 @@ impl Office {
         }
     }
 
+    /// Writes what the watch has found, before anything that was found later.
+    async fn write_news(&self) {
+        for doubt in self.watch.news() {
+            self.write(store::line(&doubt)).await;
+        }
+    }
+
     async fn skip(&self, endpoint: u32, why: Unmeasured) {
         self.write(store::line(&Skipped {
             skipped: why,
@@ -418,6 +445,7 @@ impl Office {
                 Next::Later(ask) if first => ask,
                 Next::Later(_) => return Pursuit::Later,
             };
+            self.watch.ready(&self.stop.soft).await;
             let opens = ask.attempt > inquiry.so_far.last().map_or(0, |it| it.attempt)
                 || inquiry.so_far.is_empty();
             if self.stop.soft.is_cancelled() && opens {
@@ -441,6 +469,8 @@ impl Office {
                 .map_or_else(|_| Arc::clone(&home), |url| self.lane(&url));
             for exchange in self.ask(inquiry.target.endpoint, &ask, &lane).await {
                 heed(&exchange, &lane).await;
+                self.watch.note(&exchange);
+                self.write_news().await;
                 self.write(shown(&exchange, &secrets)).await;
                 inquiry.so_far.push(exchange);
             }
@@ -455,14 +485,21 @@ impl Office {
             let way = self.prober.find(&ask.request.url).await;
             // A name that leads nowhere costs its site no request, and needs no turn.
             let place = match way.first() {
-                Some(address) => Some(self.road.turn(lane, Some(address)).await),
+                Some(address) => {
+                    let began = tokio::time::Instant::now();
+                    let place = self.road.turn(lane, Some(address)).await;
+                    self.watch.meters.waits.observe(began.elapsed());
+                    Some(place)
+                }
                 None => None,
             };
             self.note_asked(lane);
             self.counts.start_request();
+            self.watch.meters.start_request();
             let follow = || self.road.follow(lane, way.first());
             let exchanges = self.prober.send(endpoint, ask, &way, follow).await;
             self.counts.end_request();
+            self.watch.meters.end_request();
             drop(place);
             if wait > LONGEST_SHORTAGE_WAIT || !exchanges.iter().any(is_our_shortage) {
                 return exchanges;

@@ -6,6 +6,7 @@ use std::io::{self, BufRead, BufReader, BufWriter, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
+use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use crate::exchange::Exchange;
@@ -58,6 +59,8 @@ pub enum Record {
     Skipped(Skipped),
     /// The site lets us ask nothing there.
     Refused(Refused),
+    /// The instrument came to be in doubt, or is well again.
+    Doubt(Doubt),
 }
 
 /// An endpoint that was left alone.
@@ -78,6 +81,20 @@ pub struct Refused {
     pub endpoint: u32,
 }
 
+/// The endpoint of what is about none.
+pub const NO_ENDPOINT: u32 = u32::MAX;
+
+/// When the instrument came to be in doubt, or was well again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Doubt {
+    /// Whether a doubt began; else it ended.
+    pub doubt: bool,
+    /// When: a doubt begins with the last good sign.
+    pub at: Timestamp,
+    /// [`NO_ENDPOINT`].
+    pub endpoint: u32,
+}
+
 impl Record {
     /// The endpoint it is about.
     #[must_use]
@@ -86,6 +103,7 @@ impl Record {
             Self::Exchange(exchange) => exchange.endpoint,
             Self::Skipped(skipped) => skipped.endpoint,
             Self::Refused(refused) => refused.endpoint,
+            Self::Doubt(doubt) => doubt.endpoint,
         }
     }
 
@@ -95,6 +113,9 @@ impl Record {
         }
         if line.starts_with(b"{\"refused\"") {
             return serde_json::from_slice(line).map(Self::Refused);
+        }
+        if line.starts_with(b"{\"doubt\"") {
+            return serde_json::from_slice(line).map(Self::Doubt);
         }
         serde_json::from_slice(line).map(|exchange| Self::Exchange(Box::new(exchange)))
     }

@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
@@ -402,6 +403,7 @@ pub(super) fn over<'a>(
         terms: asking.terms(),
         pace: asking.pace(),
         prober,
+        watch: Arc::default(),
     })
 }
 

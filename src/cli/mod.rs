@@ -11,6 +11,7 @@ mod lists;
 mod options;
 mod report;
 mod scan;
+mod setup;
 mod words;
 
 use std::io::{self, Write};

@@ -3,7 +3,7 @@
 use std::io::{IsTerminal, Write};
 use std::path::PathBuf;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use clap::Args;
 use jiff::Timestamp;
 
@@ -130,6 +130,13 @@ impl Report {
 /// When the run cannot be read, or a file cannot be written.
 pub(super) fn write_tables(dir: &RunDir) -> Result<Summary> {
     let manifest: Manifest = dir.read_json(file::MANIFEST)?;
+    if let Some(at) = manifest.evidence_removed_at {
+        bail!(
+            "the evidence of {} was removed at {}; its tables stand there as they were made",
+            dir.path().display(),
+            to_the_second(at)
+        );
+    }
     let columns = InputColumns::of(&manifest);
     let facts = facts(&manifest);
     let mut tally = Tally::default();

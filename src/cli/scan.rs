@@ -1,82 +1,39 @@
 //! `scan`: lists -> a run directory.
 
-use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, bail};
 use clap::Args;
 use jiff::Timestamp;
-use url::Host;
 
-use crate::exclude::Exclusions;
 use crate::forecast::{Forecast, Tempo};
-use crate::list::Format;
-use crate::manifest::{ListFile, Manifest, RULES_VERSION};
-use crate::probe::Prober;
-use crate::registry::{OFFICIAL, Walk};
-use crate::resolve::QUESTIONS;
-use crate::road::Pace;
-use crate::roll::{self, Aim, Entry, Freezer};
-use crate::scan::{self, Headers, Run, Stop};
-use crate::store::{RunDir, file};
-use crate::target::{Shard, Suffixes, Target};
+use crate::scan::{self, Stop};
+use crate::store::RunDir;
+use crate::target::Suffixes;
 
 use super::conformance::Conformance;
-use super::options::Asking;
 use super::report::Shape;
+use super::setup::{Setup, registry_of, seed};
 use super::{Exit, forecast, lists, print, say};
-
-/// Who asked every census of this program to be left alone.
-const BUILT_IN: &str = include_str!("../../data/exclude.txt");
-
-/// Public sites that may be scanned without saying who asks.
-const ANONYMOUS_SITES: usize = 10;
 
 /// Probe every endpoint of the lists, write a run directory, print the summary.
 #[derive(Debug, Args)]
-#[expect(clippy::struct_excessive_bools, reason = "flags are typed one by one")]
 pub(super) struct Scan {
     /// List files; `-` is standard input, registry:URL a registry whose list is fetched first
     #[arg(value_name = "LIST", required_unless_present = "resume")]
     lists: Vec<PathBuf>,
-    /// What the lists are written in, instead of what their content says
-    #[arg(long, env = "MCP_CENSUS_LIST_FORMAT", value_name = "NAME", value_parser = list_format)]
-    list_format: Option<Format>,
     /// The run directory [default: reports/START-LIST, START in UTC]
     #[arg(long, env = "MCP_CENSUS_OUT", value_name = "DIR")]
     out: Option<PathBuf>,
     /// Continue the run in --out, with the parameters it was started with
     #[arg(long, requires = "out")]
     resume: bool,
-    /// Ask the first N endpoints only; the others are unmeasured
-    #[arg(long, env = "MCP_CENSUS_LIMIT", value_name = "N")]
-    limit: Option<u32>,
-    /// Ask N endpoints of each site only, drawn by the run's seed; the others are unmeasured
-    #[arg(long, env = "MCP_CENSUS_MAX_PER_SITE", value_name = "N")]
-    max_per_site: Option<usize>,
-    /// Ask part I of N only: parts are told by site, and cover the list without overlap
-    #[arg(long, env = "MCP_CENSUS_SHARD", value_name = "I/N")]
-    shard: Option<Shard>,
-    /// Who asked to be left alone: a host, which covers its subdomains, an address or a range (CIDR) a line
-    #[arg(long, env = "MCP_CENSUS_EXCLUDE", value_name = "FILE")]
-    exclude: Vec<PathBuf>,
-    /// Send the headers that this list, a client's configuration, has: credentials to whoever it names, so think twice
-    #[arg(long, env = "MCP_CENSUS_SEND_HEADERS", value_name = "LIST")]
-    send_headers: Option<PathBuf>,
-    /// Leave alone what a site's robots.txt forbids to mcp-census, or to everyone; costs a request a host
-    #[arg(long, env = "MCP_CENSUS_ROBOTS")]
-    robots: bool,
-    /// Where this machine is, for the record
-    #[arg(long, env = "MCP_CENSUS_VANTAGE", value_name = "TEXT")]
-    vantage: Option<String>,
     /// Tell what the scan would do: who is asked, how often, how long it takes; sends and writes nothing
     #[arg(long, env = "MCP_CENSUS_DRY_RUN", conflicts_with_all = ["resume", "out"])]
     dry_run: bool,
-    /// Replay the gauntlet first, and refuse to start where the instrument fails
-    #[arg(long, env = "MCP_CENSUS_SELF_CHECK")]
-    self_check: bool,
     #[command(flatten)]
-    asking: Asking,
+    setup: Setup,
     #[command(flatten)]
     shape: Shape,
     #[command(flatten)]
@@ -85,32 +42,27 @@ pub(super) struct Scan {
 
 impl Scan {
     pub(super) fn run(mut self) -> Result<Exit> {
-        self.asking.excluded = exclusions(&self.exclude)?;
+        self.setup.read_exclusions()?;
         if self.dry_run {
             return self.foretell();
         }
-        if self.self_check {
+        if self.setup.self_check {
             super::gauntlet::self_check()?;
         }
-        let (dir, manifest, targets, headers) = if self.resume {
-            self.continued()?
+        let prepared = if self.resume {
+            let out = self.out.as_deref().context("--resume needs --out")?;
+            self.setup.continued(out)?
         } else {
-            self.fresh(Timestamp::now())?
+            let now = Timestamp::now();
+            let out = self
+                .out
+                .clone()
+                .unwrap_or_else(|| default_out(now, &self.lists));
+            self.setup.fresh(&self.lists, &out, now, seed(now))?
         };
-        let path = dir.path().to_owned();
-        let prober = Prober::new(self.asking.reach()?, self.asking.identity())?;
-        let run = Run {
-            dir,
-            manifest,
-            targets,
-            headers,
-            terms: self.asking.terms(),
-            pace: Pace {
-                width: fitting(self.asking.width),
-                ..self.asking.pace()
-            },
-            prober,
-        };
+        let path = prepared.dir.path().to_owned();
+        let prober = self.setup.prober()?;
+        let run = self.setup.run_of(prepared, prober, Arc::default());
         let stop = Stop::default();
         super::runtime()?.block_on(async {
             let interrupts = tokio::spawn(heed_interrupts(stop.clone()));
@@ -132,125 +84,6 @@ impl Scan {
         Ok(held)
     }
 
-    fn fresh(&self, started_at: Timestamp) -> Result<(RunDir, Manifest, Vec<Target>, Headers)> {
-        let out = self
-            .out
-            .clone()
-            .unwrap_or_else(|| default_out(started_at, &self.lists));
-        let made = !out.exists();
-        let dir = RunDir::create(&out)?;
-        match self.freeze(&dir, started_at) {
-            Ok((manifest, targets, headers)) => Ok((dir, manifest, targets, headers)),
-            Err(error) => {
-                drop(dir);
-                if made {
-                    // Nothing was measured: a directory that we made for nothing goes again.
-                    let _ = std::fs::remove_dir_all(&out);
-                }
-                Err(error)
-            }
-        }
-    }
-
-    fn freeze(
-        &self,
-        dir: &RunDir,
-        started_at: Timestamp,
-    ) -> Result<(Manifest, Vec<Target>, Headers)> {
-        let mut freezer = self.freezer();
-        let mut rows = 0;
-        let mut headers = Headers::default();
-        let mut read = Vec::new();
-        if let Some(list) = &self.send_headers {
-            ensure!(
-                self.lists.contains(list),
-                "--send-headers {} is none of the lists",
-                list.display()
-            );
-        }
-        let fetched = self.fetched(dir)?;
-        dir.replace(file::TARGETS, |to| {
-            read = lists::freeze(
-                &fetched,
-                self.list_format,
-                self.send_headers.as_deref(),
-                &mut freezer,
-                |entry| {
-                    rows += 1;
-                    keep_headers(&mut headers, &entry);
-                    serde_json::to_writer(&mut *to, &entry)?;
-                    Ok(to.write_all(b"\n")?)
-                },
-            )?;
-            Ok(())
-        })?;
-        ensure!(
-            rows > 0,
-            "{} has no rows: there is nothing to scan",
-            named(&self.lists)
-        );
-        for list in &read {
-            warn_of_headers(&list.file);
-        }
-        let targets = freezer.into_targets();
-        self.require_contact(&targets)?;
-        let manifest = Manifest {
-            vantage: self.vantage.clone(),
-            lists: read.into_iter().map(|it| it.file).collect(),
-            seed: seed(started_at),
-            robots: self.robots,
-            max_per_site: self.max_per_site,
-            rows,
-            endpoints: targets.len() as u64,
-            ..Manifest::begun(
-                started_at,
-                // An address can hold a key.
-                std::env::args()
-                    .map(|it| {
-                        if it.contains("://") {
-                            crate::target::redacted_raw(&it)
-                        } else {
-                            it
-                        }
-                    })
-                    .collect(),
-                self.asking.parameters(),
-            )
-        };
-        Ok((manifest, targets, headers))
-    }
-
-    fn freezer(&self) -> Freezer {
-        Freezer::new(self.asking.policy())
-            .with_limit(self.limit)
-            .with_shard(self.shard, &Suffixes::default())
-    }
-
-    /// The lists, with those of registries fetched into the run directory.
-    fn fetched(&self, dir: &RunDir) -> Result<Vec<PathBuf>> {
-        let mut files = Vec::new();
-        for (number, list) in self.lists.iter().enumerate() {
-            let Some(registry) = registry_of(list)? else {
-                files.push(list.clone());
-                continue;
-            };
-            let walk = Walk {
-                registry,
-                ..Walk::default()
-            };
-            let to = dir.path().join(format!("list-{number}.ndjson"));
-            let fetched = super::fetch::fetch(&self.asking, &walk, &to)?;
-            if !fetched.state.complete {
-                say(&format!(
-                    "the registry's list is not whole, and every table will say so: {}",
-                    fetched.state.why.unwrap_or_default()
-                ));
-            }
-            files.push(to);
-        }
-        Ok(files)
-    }
-
     /// What a scan of the lists would do.
     fn foretell(&self) -> Result<Exit> {
         for list in &self.lists {
@@ -258,18 +91,29 @@ impl Scan {
                 bail!("--dry-run sends nothing: fetch the list first, with mcp-census fetch");
             }
         }
-        let mut freezer = self.freezer();
+        let mut freezer = self.setup.freezer();
         let mut forecast = Forecast::default();
-        let lists = lists::freeze(&self.lists, self.list_format, None, &mut freezer, |entry| {
-            forecast.add(&entry);
-            Ok(())
-        })?;
+        let lists = lists::freeze(
+            &self.lists,
+            self.setup.list_format,
+            None,
+            &mut freezer,
+            |entry| {
+                forecast.add(&entry);
+                Ok(())
+            },
+        )?;
         let tempo = Tempo {
-            gap: self.asking.gap.0,
-            rate: self.asking.rate,
+            gap: self.setup.asking.gap.0,
+            rate: self.setup.asking.rate,
         };
         let suffixes = Suffixes::default();
-        let (targets, _) = scan::sample(freezer.into_targets(), self.max_per_site, &suffixes, 0);
+        let (targets, _) = scan::sample(
+            freezer.into_targets(),
+            self.setup.max_per_site,
+            &suffixes,
+            0,
+        );
         let outlook = forecast.outlook(&targets, &suffixes, tempo);
         print(&if self.shape.is_json() {
             forecast::json(&lists, &outlook)?
@@ -278,128 +122,6 @@ impl Scan {
         })?;
         Ok(Exit::Done)
     }
-
-    /// The run in `--out`, and its own parameters in place of what was typed.
-    fn continued(&mut self) -> Result<(RunDir, Manifest, Vec<Target>, Headers)> {
-        let dir = RunDir::resume(self.out.as_deref().context("--resume needs --out")?)?;
-        let manifest: Manifest = dir.read_json(file::MANIFEST)?;
-        ensure!(
-            manifest.rules_version == RULES_VERSION,
-            "{} was begun with reading rules {}, and this build has {}: start a new run",
-            dir.path().display(),
-            manifest.rules_version,
-            RULES_VERSION
-        );
-        let mut resumed = Asking::from_parameters(&manifest.parameters)?;
-        // Whoever has asked since the run began is left alone as well.
-        resumed
-            .excluded
-            .extend(std::mem::take(&mut self.asking.excluded));
-        self.asking = resumed;
-        for list in &manifest.lists {
-            warn_of_headers(list);
-        }
-        let mut kept: Vec<(url::Url, Option<crate::outcome::Transport>)> = Vec::new();
-        let mut headers = Headers::default();
-        dir.each_target(|entry: Entry| {
-            keep_headers(&mut headers, &entry);
-            if let Aim::Endpoint { address, .. } = entry.aim {
-                kept.push((address, entry.transport));
-            }
-            Ok(())
-        })?;
-        Ok((dir, manifest, roll::targets(kept), headers))
-    }
-
-    /// A census of strangers' servers says who takes it.
-    fn require_contact(&self, targets: &[Target]) -> Result<()> {
-        if self.asking.contact.is_some() {
-            return Ok(());
-        }
-        let is_public = |target: &&Target| match target.url.host() {
-            Some(Host::Ipv4(address)) => crate::target::is_public(address.into()),
-            Some(Host::Ipv6(address)) => crate::target::is_public(address.into()),
-            Some(Host::Domain(_)) | None => true,
-        };
-        let sites: BTreeSet<String> = targets
-            .iter()
-            .filter(is_public)
-            .map(|target| Suffixes::default().site(&target.url))
-            .collect();
-        if sites.len() > ANONYMOUS_SITES {
-            bail!(
-                "the list has {} public sites; say who asks with --contact, a URL or an address where operators can reach you",
-                sites.len()
-            );
-        }
-        Ok(())
-    }
-}
-
-/// The width that this machine's file descriptors allow. The limit is raised as far as it goes.
-fn fitting(width: usize) -> usize {
-    // For the names being looked up, the run's files, and what the runtime holds.
-    let reserved = QUESTIONS + 64;
-    let wanted = u64::try_from(width + reserved).unwrap_or(u64::MAX);
-    let limit = rlimit::increase_nofile_limit(wanted).unwrap_or(wanted);
-    let fits = usize::try_from(limit)
-        .unwrap_or(usize::MAX)
-        .saturating_sub(reserved)
-        .max(16);
-    if fits < width {
-        say(&format!(
-            "{limit} open files allow {fits} requests in flight, not {width}; raise the limit with ulimit -n"
-        ));
-    }
-    width.min(fits)
-}
-
-/// Keeps the headers that an endpoint is sent. Where several rows name it, the first that has any speaks.
-fn keep_headers(kept: &mut Headers, entry: &Entry) {
-    if let Aim::Endpoint { number, .. } = entry.aim
-        && !entry.headers.is_empty()
-    {
-        kept.0
-            .entry(number)
-            .or_insert_with(|| entry.headers.clone());
-    }
-}
-
-/// Says loudly whose credentials are about to be sent: their names, never their values.
-fn warn_of_headers(list: &ListFile) {
-    if !list.headers_sent.is_empty() {
-        say(&format!(
-            "WARNING: sending the headers that {} configures to the servers it names: {}",
-            list.path,
-            list.headers_sent.join(", ")
-        ));
-    }
-}
-
-/// The registry that stands in place of a list file, if one does.
-fn registry_of(list: &Path) -> Result<Option<url::Url>> {
-    let Some(address) = list.to_str().and_then(|it| it.strip_prefix("registry:")) else {
-        return Ok(None);
-    };
-    let address = if address.is_empty() {
-        OFFICIAL
-    } else {
-        address
-    };
-    let url = url::Url::parse(address).with_context(|| {
-        format!(
-            "registry:{}: write an address after the colon, or nothing for the official registry",
-            crate::target::redacted_raw(address)
-        )
-    })?;
-    Ok(Some(url))
-}
-
-fn list_format(name: &str) -> Result<Format, String> {
-    Format::named(name).ok_or_else(|| {
-        let names: Vec<&str> = Format::ALL.iter().map(|it| it.name()).collect();
-        format!("use one of {}", names.join(", "))
-    })
 }
 
 /// `reports/<UTC start>-<list>`.
@@ -418,33 +140,6 @@ fn default_out(started_at: Timestamp, lists: &[PathBuf]) -> PathBuf {
         "scan"
     };
     Path::new("reports").join(format!("{}-{name}", started_at.strftime("%Y%m%dT%H%M%SZ")))
-}
-
-fn named(lists: &[PathBuf]) -> String {
-    let names: Vec<String> = lists
-        .iter()
-        .map(|path| path.display().to_string())
-        .collect();
-    names.join(", ")
-}
-
-/// Who asked to be left alone: the built-in file's, and what these files say.
-fn exclusions(paths: &[PathBuf]) -> Result<Exclusions> {
-    let mut excluded =
-        Exclusions::read(BUILT_IN).map_err(|flaw| anyhow::anyhow!("data/exclude.txt, {flaw}"))?;
-    for path in paths {
-        let text = std::fs::read_to_string(path)
-            .with_context(|| format!("cannot read {}", path.display()))?;
-        let read = Exclusions::read(&text)
-            .map_err(|flaw| anyhow::anyhow!("{}, {flaw}", path.display()))?;
-        excluded.extend(read);
-    }
-    Ok(excluded)
-}
-
-/// A run's own seed; the manifest keeps it.
-fn seed(started_at: Timestamp) -> u64 {
-    started_at.as_microsecond().unsigned_abs()
 }
 
 /// Ctrl-C once drains; twice stops.

@@ -95,7 +95,15 @@ fn changes(diff: &Diff) -> Vec<String> {
     let moved = diff
         .of_the_world()
         .filter(|it| it.confirmed && it.aspect != Aspect::Outcome)
-        .map(|it| format!("{}: {} {} -> {}", it.endpoint, it.aspect, shown(&it.before), shown(&it.after)));
+        .map(|it| {
+            format!(
+                "{}: {} {} -> {}",
+                it.endpoint,
+                it.aspect,
+                shown(&it.before),
+                shown(&it.after)
+            )
+        });
     let came = diff.appeared.iter().filter(|it| it.cause.is_none());
     let went = diff.gone.iter().filter(|it| it.cause.is_none());
     moved
@@ -141,7 +149,10 @@ fn regressions(evidence: &Evidence<'_>, thresholds: &Thresholds) -> Vec<String> 
         }
     }
     let failures = evidence.new_failures.iter();
-    reasons.extend(failures.map(|(url, check)| format!("{url} fails {check}, which the baseline does not have")));
+    reasons.extend(
+        failures
+            .map(|(url, check)| format!("{url} fails {check}, which the baseline does not have")),
+    );
     reasons
 }
 
@@ -199,48 +210,109 @@ mod tests {
     }
 
     fn events(diff: &Diff, line: &Line) -> Vec<Event> {
-        let evidence = Evidence { diff: Some(diff), ..Evidence::default() };
-        alerts(line, &evidence, &Thresholds::default()).into_iter().map(|it| it.event).collect()
+        let evidence = Evidence {
+            diff: Some(diff),
+            ..Evidence::default()
+        };
+        alerts(line, &evidence, &Thresholds::default())
+            .into_iter()
+            .map(|it| it.event)
+            .collect()
     }
 
     #[test]
     fn only_confirmed_changes_of_the_world_alert() {
-        let complete = Line { status: Some(Status::Complete), ..Line::default() };
-        assert_eq!(events(&diff(vec![change(None, true)], 1), &complete), [Event::Change]);
+        let complete = Line {
+            status: Some(Status::Complete),
+            ..Line::default()
+        };
+        assert_eq!(
+            events(&diff(vec![change(None, true)], 1), &complete),
+            [Event::Change]
+        );
         assert_eq!(events(&diff(vec![change(None, false)], 1), &complete), []);
-        assert_eq!(events(&diff(vec![change(Some(Cause::Rules), true)], 1), &complete), []);
+        assert_eq!(
+            events(&diff(vec![change(Some(Cause::Rules), true)], 1), &complete),
+            []
+        );
     }
 
     #[test]
     fn a_share_regresses_when_it_falls_beyond_noise_by_more_than_the_threshold() {
-        let complete = Line { status: Some(Status::Complete), ..Line::default() };
-        assert_eq!(events(&diff(Vec::new(), 15), &complete), [], "15 of 1,000: 0.7 points beyond noise");
-        assert_eq!(events(&diff(Vec::new(), 40), &complete), [Event::Regression]);
+        let complete = Line {
+            status: Some(Status::Complete),
+            ..Line::default()
+        };
+        assert_eq!(
+            events(&diff(Vec::new(), 15), &complete),
+            [],
+            "15 of 1,000: 0.7 points beyond noise"
+        );
+        assert_eq!(
+            events(&diff(Vec::new(), 40), &complete),
+            [Event::Regression]
+        );
     }
 
     #[test]
     fn an_endpoint_that_leaves_alerts_once_and_only_if_it_is_watched() {
         let mut endpoints = Endpoints::default();
-        let complete = Line { status: Some(Status::Complete), ..Line::default() };
+        let complete = Line {
+            status: Some(Status::Complete),
+            ..Line::default()
+        };
         let mut told = Vec::new();
-        for verdict in [Verdict::Working, Verdict::Down, Verdict::Down, Verdict::Down] {
-            let rows = ["a", "b"].map(|it| (format!("https://{it}.test/"), it.to_owned(), Fared { verdict, confirmed: true }));
+        for verdict in [
+            Verdict::Working,
+            Verdict::Down,
+            Verdict::Down,
+            Verdict::Down,
+        ] {
+            let rows = ["a", "b"].map(|it| {
+                (
+                    format!("https://{it}.test/"),
+                    it.to_owned(),
+                    Fared {
+                        verdict,
+                        confirmed: true,
+                    },
+                )
+            });
             endpoints.add(rows.into_iter());
-            let evidence = Evidence { endpoints: Some(&endpoints), ..Evidence::default() };
-            let thresholds = Thresholds { endpoints: vec!["b".into()], ..Thresholds::default() };
+            let evidence = Evidence {
+                endpoints: Some(&endpoints),
+                ..Evidence::default()
+            };
+            let thresholds = Thresholds {
+                endpoints: vec!["b".into()],
+                ..Thresholds::default()
+            };
             told.push(alerts(&complete, &evidence, &thresholds));
         }
         let counts: Vec<usize> = told.iter().map(Vec::len).collect();
         assert_eq!(counts, [0, 0, 1, 0]);
-        assert_eq!(told[2][0].reasons, ["https://b.test/ left working in 2 of 3 runs"]);
+        assert_eq!(
+            told[2][0].reasons,
+            ["https://b.test/ left working in 2 of 3 runs"]
+        );
     }
 
     #[test]
     fn a_run_that_is_no_whole_one_is_a_failure() {
-        let failed = Line { status: Some(Status::Failed), reason: "list".into(), ..Line::default() };
+        let failed = Line {
+            status: Some(Status::Failed),
+            reason: "list".into(),
+            ..Line::default()
+        };
         let told = alerts(&failed, &Evidence::default(), &Thresholds::default());
-        assert_eq!((told[0].event, told[0].reasons[0].as_str()), (Event::Failure, "the run is failed: list"));
+        assert_eq!(
+            (told[0].event, told[0].reasons[0].as_str()),
+            (Event::Failure, "the run is failed: list")
+        );
         let message: Value = serde_json::from_str(&message(&told[0], &failed, None)).unwrap();
-        assert_eq!((&message["event"], &message["run"]["status"]), (&json!("failure"), &json!("failed")));
+        assert_eq!(
+            (&message["event"], &message["run"]["status"]),
+            (&json!("failure"), &json!("failed"))
+        );
     }
 }

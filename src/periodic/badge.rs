@@ -35,7 +35,10 @@ fn drawn(label: &str, said: &str, colour: &str) -> String {
          <rect x=\"{left}\" width=\"{right}\" height=\"20\" fill=\"{colour}\"/></g>\
          <g fill=\"#fff\" font-family=\"Verdana,DejaVu Sans,sans-serif\" font-size=\"11\" text-anchor=\"middle\">"
     );
-    for (text, middle, room) in [(label, left / 2, left - 12), (said, left + right / 2, right - 12)] {
+    for (text, middle, room) in [
+        (label, left / 2, left - 12),
+        (said, left + right / 2, right - 12),
+    ] {
         let _ = write!(
             out,
             "<text x=\"{middle}\" y=\"14\" textLength=\"{room}\">{text}</text>"
@@ -51,9 +54,16 @@ mod tests {
 
     #[test]
     fn a_badge_says_the_share_and_asks_nobody() {
-        let line = Line { working: 6, down: 2, ..Line::default() };
+        let line = Line {
+            working: 6,
+            down: 2,
+            ..Line::default()
+        };
         let svg = badge(Some(&line));
-        assert!(svg.contains(">75.0 %<") && svg.contains("MCP working: 75.0 %"), "{svg}");
+        assert!(
+            svg.contains(">75.0 %<") && svg.contains("MCP working: 75.0 %"),
+            "{svg}"
+        );
         assert!(!svg.contains("href") && !svg.contains("<image"));
         assert!(badge(None).contains("not measured"));
     }

@@ -93,8 +93,10 @@ impl Cron {
             bits: 0,
             starred: false,
         }; 5];
-        for ((field, part), (name, least, most, names)) in fields.iter_mut().zip(parts).zip(FIELDS) {
-            *field = read_field(part, least, most, names).map_err(|why| format!("{name} {part:?}: {why}"))?;
+        for ((field, part), (name, least, most, names)) in fields.iter_mut().zip(parts).zip(FIELDS)
+        {
+            *field = read_field(part, least, most, names)
+                .map_err(|why| format!("{name} {part:?}: {why}"))?;
         }
         // Sunday is 0 and 7.
         if fields[4].has(7) {
@@ -125,7 +127,12 @@ impl Cron {
     pub fn until(&self, at: Timestamp, zone: &TimeZone) -> Option<Timestamp> {
         let mut date = zone.to_datetime(at).date();
         for _ in 0..DAYS {
-            if let Some(start) = self.starts(date, zone).into_iter().rev().find(|it| *it <= at) {
+            if let Some(start) = self
+                .starts(date, zone)
+                .into_iter()
+                .rev()
+                .find(|it| *it <= at)
+            {
                 return Some(start);
             }
             date = date.yesterday().ok()?;
@@ -227,7 +234,10 @@ fn read_field(text: &str, least: u32, most: u32, names: &[&str]) -> Result<Field
             _ if range == "*" => (least, most.min(if names.len() == 7 { 6 } else { most })),
             Some((from, to)) => (value(from)?, value(to)?),
             // As cron has it, a step from a single value goes to the end.
-            None if step.is_some() => (value(range)?, most.min(if names.len() == 7 { 6 } else { most })),
+            None if step.is_some() => (
+                value(range)?,
+                most.min(if names.len() == 7 { 6 } else { most }),
+            ),
             None => (value(range)?, value(range)?),
         };
         if from > to {
@@ -265,7 +275,11 @@ mod tests {
         let mut got = Vec::new();
         for _ in want {
             let next = cron.after(now, &zone).unwrap();
-            assert_eq!(cron.until(next, &zone), Some(next), "{expression}: there and back");
+            assert_eq!(
+                cron.until(next, &zone),
+                Some(next),
+                "{expression}: there and back"
+            );
             now = next;
             got.push(next.to_string());
         }
@@ -274,17 +288,46 @@ mod tests {
 
     #[test]
     fn the_fields_mean_what_cron_means_by_them() {
-        check("0 3 * * *", "UTC", "2026-11-30T03:00:00Z", &["2026-12-01T03:00:00Z"]);
+        check(
+            "0 3 * * *",
+            "UTC",
+            "2026-11-30T03:00:00Z",
+            &["2026-12-01T03:00:00Z"],
+        );
         check(
             "*/20 1-2 * * *",
             "UTC",
             "2026-11-30T01:30:00Z",
-            &["2026-11-30T01:40:00Z", "2026-11-30T02:00:00Z", "2026-11-30T02:20:00Z"],
+            &[
+                "2026-11-30T01:40:00Z",
+                "2026-11-30T02:00:00Z",
+                "2026-11-30T02:20:00Z",
+            ],
         );
-        check("0 0 29 feb *", "UTC", "2026-11-30T00:00:00Z", &["2028-02-29T00:00:00Z"]);
-        check("0 9 * * mon-fri", "UTC", "2026-11-27T10:00:00Z", &["2026-11-30T09:00:00Z"]);
-        check("0 9 * * 7", "UTC", "2026-11-30T00:00:00Z", &["2026-12-06T09:00:00Z"]);
-        check("@weekly", "UTC", "2026-11-30T00:00:00Z", &["2026-12-06T00:00:00Z"]);
+        check(
+            "0 0 29 feb *",
+            "UTC",
+            "2026-11-30T00:00:00Z",
+            &["2028-02-29T00:00:00Z"],
+        );
+        check(
+            "0 9 * * mon-fri",
+            "UTC",
+            "2026-11-27T10:00:00Z",
+            &["2026-11-30T09:00:00Z"],
+        );
+        check(
+            "0 9 * * 7",
+            "UTC",
+            "2026-11-30T00:00:00Z",
+            &["2026-12-06T09:00:00Z"],
+        );
+        check(
+            "@weekly",
+            "UTC",
+            "2026-11-30T00:00:00Z",
+            &["2026-12-06T00:00:00Z"],
+        );
         // Both days restricted: either will do.
         check(
             "0 0 13 * fri",
@@ -301,7 +344,11 @@ mod tests {
             "30 2 * * *",
             "Europe/Berlin",
             "2026-03-28T00:00:00Z",
-            &["2026-03-28T01:30:00Z", "2026-03-29T01:00:00Z", "2026-03-30T00:30:00Z"],
+            &[
+                "2026-03-28T01:30:00Z",
+                "2026-03-29T01:00:00Z",
+                "2026-03-30T00:30:00Z",
+            ],
         );
         check(
             "30 2 * * *",
@@ -314,7 +361,11 @@ mod tests {
             "0,30 2-3 * * *",
             "Europe/Berlin",
             "2026-03-28T23:00:00Z",
-            &["2026-03-29T01:00:00Z", "2026-03-29T01:30:00Z", "2026-03-30T00:00:00Z"],
+            &[
+                "2026-03-29T01:00:00Z",
+                "2026-03-29T01:30:00Z",
+                "2026-03-30T00:00:00Z",
+            ],
         );
     }
 
@@ -327,7 +378,11 @@ mod tests {
         );
         hours(
             "2026-10-24T23:00:00Z",
-            &["2026-10-25T00:00:00Z", "2026-10-25T01:00:00Z", "2026-10-25T02:00:00Z"],
+            &[
+                "2026-10-25T00:00:00Z",
+                "2026-10-25T01:00:00Z",
+                "2026-10-25T02:00:00Z",
+            ],
         );
         // Lord Howe Island changes by half an hour.
         check(
@@ -343,7 +398,10 @@ mod tests {
         for (text, says) in [
             ("0 3 * *", "five fields"),
             ("0 0 3 * * *", "five fields"),
-            ("60 3 * * *", "minute \"60\": \"60\" is not between 0 and 59"),
+            (
+                "60 3 * * *",
+                "minute \"60\": \"60\" is not between 0 and 59",
+            ),
             ("0 3 * * funday", "day of the week"),
             ("0 */0 * * *", "step"),
             ("0 22-2 * * *", "runs backwards"),

@@ -99,7 +99,11 @@ pub fn decide(schedule: &Schedule, seen: &Seen) -> Decision {
         let next = schedule
             .after(dealt_with.max(now))
             .map_or(Next::Never, |it| Next::Wait(schedule.with_jitter(it)));
-        return Decision { missed, next, rewound };
+        return Decision {
+            missed,
+            next,
+            rewound,
+        };
     };
     for gap in passed {
         tell(&mut missed, gap, absence(schedule, seen, gap.first));
@@ -115,7 +119,11 @@ pub fn decide(schedule: &Schedule, seen: &Seen) -> Decision {
     } else {
         let start = promptness(seen, due, late, latest, following);
         if start == Start::CaughtUp && !seen.catch_up {
-            tell(&mut missed, Gap::of(latest), absence(schedule, seen, latest));
+            tell(
+                &mut missed,
+                Gap::of(latest),
+                absence(schedule, seen, latest),
+            );
             following.map_or(Next::Never, |it| Next::Wait(schedule.with_jitter(it)))
         } else {
             Next::Run {
@@ -125,7 +133,11 @@ pub fn decide(schedule: &Schedule, seen: &Seen) -> Decision {
             }
         }
     };
-    Decision { missed, next, rewound }
+    Decision {
+        missed,
+        next,
+        rewound,
+    }
 }
 
 fn promptness(
@@ -136,7 +148,8 @@ fn promptness(
     following: Option<Timestamp>,
 ) -> Start {
     let period = following.map_or(i64::MAX, |it| it.as_second() - latest.as_second());
-    let tolerance = SignedDuration::from_secs(TOLERANCE.min(period / 10)).saturating_add(seen.allowed);
+    let tolerance =
+        SignedDuration::from_secs(TOLERANCE.min(period / 10)).saturating_add(seen.allowed);
     if late <= tolerance {
         Start::OnTime
     } else if due < seen.awake_since {
@@ -174,12 +187,20 @@ struct Gap {
 
 impl Gap {
     const fn of(start: Timestamp) -> Self {
-        Self { first: start, last: start, starts: 1 }
+        Self {
+            first: start,
+            last: start,
+            starts: 1,
+        }
     }
 }
 
 /// The starts since one that has been dealt with, but for the last, and the last.
-fn passed(schedule: &Schedule, dealt_with: Timestamp, now: Timestamp) -> (Vec<Gap>, Option<Timestamp>) {
+fn passed(
+    schedule: &Schedule,
+    dealt_with: Timestamp,
+    now: Timestamp,
+) -> (Vec<Gap>, Option<Timestamp>) {
     let Some(latest) = schedule.until(now).filter(|it| *it > dealt_with) else {
         return (Vec::new(), None);
     };
@@ -227,7 +248,10 @@ mod tests {
     /// Every day at three.
     fn daily() -> Schedule {
         Schedule {
-            rhythm: Rhythm::Every { period: 86_400, offset: 3 * 3600 },
+            rhythm: Rhythm::Every {
+                period: 86_400,
+                offset: 3 * 3600,
+            },
             zone: TimeZone::UTC,
             jitter: SignedDuration::ZERO,
             seed: 1,
@@ -246,35 +270,74 @@ mod tests {
     }
 
     fn run(scheduled_at: &str, start: Start, late: u64) -> Next {
-        Next::Run { scheduled_at: at(scheduled_at), start, late: Duration::from_secs(late) }
+        Next::Run {
+            scheduled_at: at(scheduled_at),
+            start,
+            late: Duration::from_secs(late),
+        }
     }
 
     #[track_caller]
     fn check(schedule: &Schedule, seen: &Seen, missed: &[(&str, Absence)], next: Next) {
         let got = decide(schedule, seen);
-        let got_missed: Vec<(Timestamp, Absence)> = got.missed.iter().map(|it| (it.first, it.absence)).collect();
-        let want: Vec<(Timestamp, Absence)> = missed.iter().map(|(start, why)| (at(start), *why)).collect();
+        let got_missed: Vec<(Timestamp, Absence)> =
+            got.missed.iter().map(|it| (it.first, it.absence)).collect();
+        let want: Vec<(Timestamp, Absence)> = missed
+            .iter()
+            .map(|(start, why)| (at(start), *why))
+            .collect();
         assert_eq!((got_missed, got.next), (want, next));
     }
 
     #[test]
     fn a_run_is_due_at_its_start_and_not_before() {
         let daily = daily();
-        let early = seen("2026-11-30T03:00:00Z", "2026-11-01T00:00:00Z", "2026-12-01T02:59:59Z");
+        let early = seen(
+            "2026-11-30T03:00:00Z",
+            "2026-11-01T00:00:00Z",
+            "2026-12-01T02:59:59Z",
+        );
         check(&daily, &early, &[], Next::Wait(at("2026-12-01T03:00:00Z")));
-        let due = Seen { now: at("2026-12-01T03:00:30Z"), ..early };
-        check(&daily, &due, &[], run("2026-12-01T03:00:00Z", Start::OnTime, 30));
+        let due = Seen {
+            now: at("2026-12-01T03:00:30Z"),
+            ..early
+        };
+        check(
+            &daily,
+            &due,
+            &[],
+            run("2026-12-01T03:00:00Z", Start::OnTime, 30),
+        );
     }
 
     #[test]
     fn what_downtime_missed_is_recorded_and_the_last_of_it_is_caught_up() {
-        let back = seen("2026-11-30T03:00:00Z", "2026-12-03T12:00:00Z", "2026-12-03T12:00:00Z");
-        let missed = [("2026-12-01T03:00:00Z", Absence::Down), ("2026-12-02T03:00:00Z", Absence::Down)];
-        check(&daily(), &back, &missed, run("2026-12-03T03:00:00Z", Start::CaughtUp, 9 * 3600));
-        let all = [missed[0], missed[1], ("2026-12-03T03:00:00Z", Absence::Down)];
+        let back = seen(
+            "2026-11-30T03:00:00Z",
+            "2026-12-03T12:00:00Z",
+            "2026-12-03T12:00:00Z",
+        );
+        let missed = [
+            ("2026-12-01T03:00:00Z", Absence::Down),
+            ("2026-12-02T03:00:00Z", Absence::Down),
+        ];
         check(
             &daily(),
-            &Seen { catch_up: false, ..back },
+            &back,
+            &missed,
+            run("2026-12-03T03:00:00Z", Start::CaughtUp, 9 * 3600),
+        );
+        let all = [
+            missed[0],
+            missed[1],
+            ("2026-12-03T03:00:00Z", Absence::Down),
+        ];
+        check(
+            &daily(),
+            &Seen {
+                catch_up: false,
+                ..back
+            },
             &all,
             Next::Wait(at("2026-12-04T03:00:00Z")),
         );
@@ -282,8 +345,18 @@ mod tests {
 
     #[test]
     fn a_run_that_takes_too_long_makes_the_next_one_late_and_those_between_missed() {
-        let hourly = Schedule { rhythm: Rhythm::Every { period: 3600, offset: 0 }, ..daily() };
-        let busy = seen("2026-12-01T00:00:00Z", "2026-11-01T00:00:00Z", "2026-12-01T02:20:00Z");
+        let hourly = Schedule {
+            rhythm: Rhythm::Every {
+                period: 3600,
+                offset: 0,
+            },
+            ..daily()
+        };
+        let busy = seen(
+            "2026-12-01T00:00:00Z",
+            "2026-11-01T00:00:00Z",
+            "2026-12-01T02:20:00Z",
+        );
         check(
             &hourly,
             &busy,
@@ -294,22 +367,57 @@ mod tests {
 
     #[test]
     fn outside_its_window_nothing_starts() {
-        let night = Schedule { window: Some(window("02:00-05:00").unwrap()), ..daily() };
-        let noon = seen("2026-11-30T03:00:00Z", "2026-12-01T12:00:00Z", "2026-12-01T12:00:00Z");
+        let night = Schedule {
+            window: Some(window("02:00-05:00").unwrap()),
+            ..daily()
+        };
+        let noon = seen(
+            "2026-11-30T03:00:00Z",
+            "2026-12-01T12:00:00Z",
+            "2026-12-01T12:00:00Z",
+        );
         check(&night, &noon, &[], Next::Wait(at("2026-12-02T02:00:00Z")));
-        let opened = Seen { now: at("2026-12-02T02:00:00Z"), ..noon };
-        check(&night, &opened, &[], run("2026-12-01T03:00:00Z", Start::CaughtUp, 23 * 3600));
+        let opened = Seen {
+            now: at("2026-12-02T02:00:00Z"),
+            ..noon
+        };
+        check(
+            &night,
+            &opened,
+            &[],
+            run("2026-12-01T03:00:00Z", Start::CaughtUp, 23 * 3600),
+        );
         // A start outside the window is never kept.
-        let never = Schedule { window: Some(window("10:00-11:00").unwrap()), ..daily() };
-        let later = seen("2026-12-01T03:00:00Z", "2026-11-01T00:00:00Z", "2026-12-03T04:00:00Z");
-        check(&never, &later, &[("2026-12-02T03:00:00Z", Absence::Window)], Next::Wait(at("2026-12-03T10:00:00Z")));
+        let never = Schedule {
+            window: Some(window("10:00-11:00").unwrap()),
+            ..daily()
+        };
+        let later = seen(
+            "2026-12-01T03:00:00Z",
+            "2026-11-01T00:00:00Z",
+            "2026-12-03T04:00:00Z",
+        );
+        check(
+            &never,
+            &later,
+            &[("2026-12-02T03:00:00Z", Absence::Window)],
+            Next::Wait(at("2026-12-03T10:00:00Z")),
+        );
     }
 
     #[test]
     fn a_clock_set_back_repeats_nothing_and_one_set_back_far_starts_anew() {
-        let back = seen("2026-12-01T03:00:00Z", "2026-11-01T00:00:00Z", "2026-12-01T02:10:00Z");
+        let back = seen(
+            "2026-12-01T03:00:00Z",
+            "2026-11-01T00:00:00Z",
+            "2026-12-01T02:10:00Z",
+        );
         check(&daily(), &back, &[], Next::Wait(at("2026-12-02T03:00:00Z")));
-        let far = seen("2030-01-01T03:00:00Z", "2026-12-01T12:00:00Z", "2026-12-01T12:00:00Z");
+        let far = seen(
+            "2030-01-01T03:00:00Z",
+            "2026-12-01T12:00:00Z",
+            "2026-12-01T12:00:00Z",
+        );
         let got = decide(&daily(), &far);
         assert_eq!(
             (got.next, got.rewound),
@@ -319,8 +427,18 @@ mod tests {
 
     #[test]
     fn a_long_gap_is_told_in_few_words_and_counted_whole() {
-        let minutely = Schedule { rhythm: Rhythm::Every { period: 60, offset: 0 }, ..daily() };
-        let back = seen("2026-11-01T00:00:00Z", "2026-11-03T00:00:00Z", "2026-11-03T00:00:00Z");
+        let minutely = Schedule {
+            rhythm: Rhythm::Every {
+                period: 60,
+                offset: 0,
+            },
+            ..daily()
+        };
+        let back = seen(
+            "2026-11-01T00:00:00Z",
+            "2026-11-03T00:00:00Z",
+            "2026-11-03T00:00:00Z",
+        );
         let got = decide(&minutely, &back);
         assert_eq!(got.missed.len(), TOLD_APART);
         let starts: u64 = got.missed.iter().map(|it| it.starts).sum();
@@ -330,12 +448,27 @@ mod tests {
 
     #[test]
     fn jitter_moves_the_start_and_is_not_lateness() {
-        let jittery = Schedule { jitter: SignedDuration::from_hours(1), ..daily() };
+        let jittery = Schedule {
+            jitter: SignedDuration::from_hours(1),
+            ..daily()
+        };
         let start = at("2026-12-01T03:00:00Z");
         let due = jittery.with_jitter(start);
-        let early = Seen { now: start, ..seen("2026-11-30T03:00:00Z", "2026-11-01T00:00:00Z", "2026-12-01T03:00:00Z") };
+        let early = Seen {
+            now: start,
+            ..seen(
+                "2026-11-30T03:00:00Z",
+                "2026-11-01T00:00:00Z",
+                "2026-12-01T03:00:00Z",
+            )
+        };
         check(&jittery, &early, &[], Next::Wait(due));
-        check(&jittery, &Seen { now: due, ..early }, &[], run("2026-12-01T03:00:00Z", Start::OnTime, 0));
+        check(
+            &jittery,
+            &Seen { now: due, ..early },
+            &[],
+            run("2026-12-01T03:00:00Z", Start::OnTime, 0),
+        );
     }
 
     proptest::proptest! {

@@ -271,7 +271,9 @@ pub fn seed(name: &str) -> u64 {
 #[must_use]
 pub fn is_name(name: &str) -> bool {
     (1..=NAME).contains(&name.len())
-        && name.bytes().all(|it| it.is_ascii_alphanumeric() || b"-_".contains(&it))
+        && name
+            .bytes()
+            .all(|it| it.is_ascii_alphanumeric() || b"-_".contains(&it))
         && !name.starts_with('-')
 }
 
@@ -286,23 +288,33 @@ pub fn duration(text: &str) -> Result<SignedDuration, String> {
         None => text.parse::<SignedDuration>().ok(),
     };
     read.filter(|it| *it >= SignedDuration::ZERO)
-        .ok_or_else(|| format!("{text:?} is no duration; write it as \"24h\", \"90d\", \"1m30s\" or \"500ms\""))
+        .ok_or_else(|| {
+            format!("{text:?} is no duration; write it as \"24h\", \"90d\", \"1m30s\" or \"500ms\"")
+        })
 }
 
 /// Reads when runs start. `cron` and `every` exclude each other; one has to be there.
 ///
 /// # Errors
 /// In words that say what to write.
-pub fn rhythm(cron: Option<&str>, every: Option<SignedDuration>, offset: SignedDuration) -> Result<Rhythm, String> {
+pub fn rhythm(
+    cron: Option<&str>,
+    every: Option<SignedDuration>,
+    offset: SignedDuration,
+) -> Result<Rhythm, String> {
     match (cron, every) {
         (Some(cron), None) => Cron::read(cron).map(Rhythm::Cron),
-        (None, Some(every)) if every.as_secs() < 1 => Err("every has to be a second at least".to_owned()),
+        (None, Some(every)) if every.as_secs() < 1 => {
+            Err("every has to be a second at least".to_owned())
+        }
         (None, Some(every)) => Ok(Rhythm::Every {
             period: every.as_secs(),
             offset: offset.as_secs().rem_euclid(every.as_secs()),
         }),
         (Some(_), Some(_)) => Err("cron and every exclude each other; leave one out".to_owned()),
-        (None, None) => Err("when does it start? write cron = \"0 3 * * *\", or every = \"24h\"".to_owned()),
+        (None, None) => {
+            Err("when does it start? write cron = \"0 3 * * *\", or every = \"24h\"".to_owned())
+        }
     }
 }
 
@@ -311,9 +323,11 @@ pub fn rhythm(cron: Option<&str>, every: Option<SignedDuration>, offset: SignedD
 /// # Errors
 /// When there is none of that name.
 pub fn zone(name: &str, zones: &TimeZoneDatabase) -> Result<TimeZone, String> {
-    zones
-        .get(name)
-        .map_err(|_| format!("{name:?} is no time zone; write an IANA name such as \"Europe/Berlin\", or \"UTC\""))
+    zones.get(name).map_err(|_| {
+        format!(
+            "{name:?} is no time zone; write an IANA name such as \"Europe/Berlin\", or \"UTC\""
+        )
+    })
 }
 
 struct Reader<'a> {
@@ -324,7 +338,11 @@ struct Reader<'a> {
 impl Reader<'_> {
     fn line(&self, span: &Range<usize>) -> usize {
         let start = span.start.min(self.text.len());
-        self.text.as_bytes()[..start].iter().filter(|it| **it == b'\n').count() + 1
+        self.text.as_bytes()[..start]
+            .iter()
+            .filter(|it| **it == b'\n')
+            .count()
+            + 1
     }
 
     fn flaw(&self, span: Range<usize>, what: impl Into<String>) -> Flaw {
@@ -335,27 +353,43 @@ impl Reader<'_> {
     }
 
     /// Reads a value, and names its line where it cannot.
-    fn value<T, R>(&self, spanned: &Spanned<T>, read: impl FnOnce(&T) -> Result<R, String>) -> Result<R, Flaw> {
+    fn value<T, R>(
+        &self,
+        spanned: &Spanned<T>,
+        read: impl FnOnce(&T) -> Result<R, String>,
+    ) -> Result<R, Flaw> {
         read(spanned.get_ref()).map_err(|what| self.flaw(spanned.span(), what))
     }
 
     fn duration(&self, spanned: Option<&Spanned<String>>) -> Result<Option<SignedDuration>, Flaw> {
-        spanned.map(|it| self.value(it, |text| duration(text))).transpose()
+        spanned
+            .map(|it| self.value(it, |text| duration(text)))
+            .transpose()
     }
 
-    fn time(&self, spanned: Option<&Spanned<String>>, otherwise: Duration) -> Result<Duration, Flaw> {
+    fn time(
+        &self,
+        spanned: Option<&Spanned<String>>,
+        otherwise: Duration,
+    ) -> Result<Duration, Flaw> {
         let read = self.duration(spanned)?;
-        Ok(read.and_then(|it| Duration::try_from(it).ok()).unwrap_or(otherwise))
+        Ok(read
+            .and_then(|it| Duration::try_from(it).ok())
+            .unwrap_or(otherwise))
     }
 
     fn sweep(&self, name: &Spanned<String>, written: WrittenSweep) -> Result<Sweep, Flaw> {
         if !is_name(name.get_ref()) {
             return Err(self.flaw(
                 name.span(),
-                format!("{:?} is no name; use letters, digits, - and _, at most {NAME}", name.get_ref()),
+                format!(
+                    "{:?} is no name; use letters, digits, - and _, at most {NAME}",
+                    name.get_ref()
+                ),
             ));
         }
-        if written.lists.get_ref().is_empty() || written.lists.get_ref().iter().any(|it| it == "-") {
+        if written.lists.get_ref().is_empty() || written.lists.get_ref().iter().any(|it| it == "-")
+        {
             return Err(self.flaw(
                 written.lists.span(),
                 "name list files, or registry:URL; standard input is there once only",
@@ -410,7 +444,12 @@ impl Reader<'_> {
     fn schedule(&self, name: &Spanned<String>, written: &WrittenSweep) -> Result<Schedule, Flaw> {
         let every = self.duration(written.every.as_ref())?;
         let offset = self.duration(written.offset.as_ref())?.unwrap_or_default();
-        let at = written.cron.as_ref().or(written.every.as_ref()).unwrap_or(name).span();
+        let at = written
+            .cron
+            .as_ref()
+            .or(written.every.as_ref())
+            .unwrap_or(name)
+            .span();
         let cron = written.cron.as_ref().map(|it| it.get_ref().as_str());
         Ok(Schedule {
             rhythm: rhythm(cron, every, offset).map_err(|what| self.flaw(at, what))?,
@@ -437,7 +476,9 @@ impl Reader<'_> {
             thresholds.working_falls = self.value(&points, |it| {
                 Some(*it)
                     .filter(|it| (0.0..=100.0).contains(it))
-                    .ok_or_else(|| format!("{it} are no points of a share; write a number from 0 to 100"))
+                    .ok_or_else(|| {
+                        format!("{it} are no points of a share; write a number from 0 to 100")
+                    })
             })?;
         }
         if let Some(text) = written.leaves_working {
@@ -446,17 +487,28 @@ impl Reader<'_> {
         Ok(thresholds)
     }
 
-    fn flag(&self, name: &Spanned<String>, value: &Spanned<toml::Value>) -> Result<Option<Flag>, Flaw> {
+    fn flag(
+        &self,
+        name: &Spanned<String>,
+        value: &Spanned<toml::Value>,
+    ) -> Result<Option<Flag>, Flaw> {
         let values = match value.get_ref() {
             toml::Value::Boolean(false) => return Ok(None),
             toml::Value::Boolean(true) => Vec::new(),
-            toml::Value::Array(values) => values.iter().map(plain).collect::<Option<_>>().unwrap_or_default(),
+            toml::Value::Array(values) => values
+                .iter()
+                .map(plain)
+                .collect::<Option<_>>()
+                .unwrap_or_default(),
             one => plain(one).into_iter().collect(),
         };
         if values.is_empty() && !matches!(value.get_ref(), toml::Value::Boolean(true)) {
             return Err(self.flaw(
                 value.span(),
-                format!("{} wants a text, a number, true or false, or a list of texts", name.get_ref()),
+                format!(
+                    "{} wants a text, a number, true or false, or a list of texts",
+                    name.get_ref()
+                ),
             ));
         }
         Ok(Some(Flag {
@@ -524,7 +576,10 @@ fn plain(value: &toml::Value) -> Option<String> {
         toml::Value::String(text) => Some(text.clone()),
         toml::Value::Integer(number) => Some(number.to_string()),
         toml::Value::Float(number) => Some(number.to_string()),
-        toml::Value::Boolean(_) | toml::Value::Datetime(_) | toml::Value::Array(_) | toml::Value::Table(_) => None,
+        toml::Value::Boolean(_)
+        | toml::Value::Datetime(_)
+        | toml::Value::Array(_)
+        | toml::Value::Table(_) => None,
     }
 }
 
@@ -542,36 +597,77 @@ mod tests {
     fn what_is_not_said_has_a_value() {
         let sweeps = read_text(SMALL).unwrap();
         let sweep = &sweeps.sweeps[0];
-        assert_eq!((sweeps.dir.to_str(), sweep.name.as_str()), (Some("reports"), "all"));
+        assert_eq!(
+            (sweeps.dir.to_str(), sweep.name.as_str()),
+            (Some("reports"), "all")
+        );
         assert!(sweep.catch_up && sweep.self_check && sweep.hooks.is_empty());
         assert_eq!(
             sweep.schedule.as_ref().unwrap().rhythm,
-            Rhythm::Every { period: 86_400, offset: 0 }
+            Rhythm::Every {
+                period: 86_400,
+                offset: 0
+            }
         );
     }
 
     #[test]
     fn a_mistake_is_told_with_its_line_and_what_to_write() {
         for (further, line, says) in [
-            ("crn = \"0 3 * * *\"", 4, "unknown field `crn`, expected one of"),
+            (
+                "crn = \"0 3 * * *\"",
+                4,
+                "unknown field `crn`, expected one of",
+            ),
             ("cron = \"0 3 * * *\"", 4, "exclude each other"),
             ("time_zone = \"Berlin\"", 4, "write an IANA name"),
             ("jitter = \"soon\"", 4, "write it as \"24h\""),
             ("window = \"2-6\"", 4, "write it as \"02:00-06:00\""),
-            ("controls = [\n\"https://a.test/\",\n\"a.test\"]", 6, "https://host/path"),
-            ("[sweep.all.retention]\nkeep = 3", 5, "expected `runs` or `age`"),
+            (
+                "controls = [\n\"https://a.test/\",\n\"a.test\"]",
+                6,
+                "https://host/path",
+            ),
+            (
+                "[sweep.all.retention]\nkeep = 3",
+                5,
+                "expected `runs` or `age`",
+            ),
             ("[sweep.all.retention]\nage = \"90 day\"", 5, "90d"),
-            ("[sweep.all.alert]\nleaves_working = \"3 of 2\"", 5, "2 of 3"),
+            (
+                "[sweep.all.alert]\nleaves_working = \"3 of 2\"",
+                5,
+                "2 of 3",
+            ),
             ("[sweep.all.on_change]\ntimeout = \"3s\"", 4, "command = "),
-            ("[sweep.all.on_change]\nwebhook = \"ftp://a.test/\"", 5, "https://host/path"),
-            ("[sweep.\"a b\"]\nlists = [\"x\"]\nevery = \"1h\"", 4, "letters, digits"),
+            (
+                "[sweep.all.on_change]\nwebhook = \"ftp://a.test/\"",
+                5,
+                "https://host/path",
+            ),
+            (
+                "[sweep.\"a b\"]\nlists = [\"x\"]\nevery = \"1h\"",
+                4,
+                "letters, digits",
+            ),
             ("[sweep.b]\nlists = [\"x\"]", 4, "when does it start?"),
-            ("[sweep.b]\nlists = []\nevery = \"1h\"", 5, "name list files"),
-            ("[sweep.b]\nlists = [\"x\"]\ncron = \"0 25 * * *\"", 6, "not between 0 and 23"),
+            (
+                "[sweep.b]\nlists = []\nevery = \"1h\"",
+                5,
+                "name list files",
+            ),
+            (
+                "[sweep.b]\nlists = [\"x\"]\ncron = \"0 25 * * *\"",
+                6,
+                "not between 0 and 23",
+            ),
             ("every = ", 4, ""),
         ] {
             let flaw = read_text(&format!("{SMALL}{further}\n")).unwrap_err();
-            assert!(flaw.line == line && flaw.what.contains(says), "{further}: {flaw}");
+            assert!(
+                flaw.line == line && flaw.what.contains(says),
+                "{further}: {flaw}"
+            );
         }
         assert!(read_text("").unwrap_err().what.contains("[sweep.NAME]"));
     }
@@ -582,8 +678,11 @@ mod tests {
             "{SMALL}profile = \"compliance\"\n[sweep.all.scan]\nmax_per_site = 3\nallow-net = [\"10.0.0.0/8\"]\nrobots = true\nself_check = false\n"
         ))
         .unwrap();
-        let mut flags: Vec<(String, Vec<String>, usize)> =
-            sweeps.sweeps[0].scan.iter().map(|it| (it.name.clone(), it.values.clone(), it.line)).collect();
+        let mut flags: Vec<(String, Vec<String>, usize)> = sweeps.sweeps[0]
+            .scan
+            .iter()
+            .map(|it| (it.name.clone(), it.values.clone(), it.line))
+            .collect();
         flags.sort();
         assert_eq!(
             flags,

@@ -3,7 +3,7 @@
 
 use std::collections::VecDeque;
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 
 use crate::exchange::{ConnectFault, DnsFault, Exchange, Fault, LocalFault, Reply};
 
@@ -18,8 +18,13 @@ const TOO_MANY: usize = 15;
 #[must_use]
 pub const fn is_ours(exchange: &Exchange) -> bool {
     match exchange.reply {
-        Reply::Fault(Fault::Dns(DnsFault::ServFail | DnsFault::Timeout) | Fault::Connect(ConnectFault::NoRoute)) => true,
-        Reply::Fault(Fault::Local(LocalFault::Exhausted | LocalFault::NoNetwork | LocalFault::Instrument)) => true,
+        Reply::Fault(
+            Fault::Dns(DnsFault::ServFail | DnsFault::Timeout)
+            | Fault::Connect(ConnectFault::NoRoute),
+        ) => true,
+        Reply::Fault(Fault::Local(
+            LocalFault::Exhausted | LocalFault::NoNetwork | LocalFault::Instrument,
+        )) => true,
         Reply::Fault(_) | Reply::Answer(_) => false,
     }
 }
@@ -37,7 +42,8 @@ impl Recent {
         if self.answers.len() == WINDOW {
             self.answers.pop_front();
         }
-        self.answers.push_back((exchange.started_at, is_ours(exchange)));
+        self.answers
+            .push_back((exchange.started_at, is_ours(exchange)));
         let ours = || self.answers.iter().filter(|(_, ours)| *ours);
         if ours().count() < TOO_MANY {
             return None;
@@ -48,6 +54,66 @@ impl Recent {
     /// Forgets them: what comes now is seen with fresh eyes.
     pub fn clear(&mut self) {
         self.answers.clear();
+    }
+}
+
+/// The times at which the instrument was in doubt: what was exchanged then says nothing of anyone.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Doubts {
+    /// From when to when, both included; without an end where none was written.
+    times: Vec<(Timestamp, Option<Timestamp>)>,
+}
+
+impl Doubts {
+    /// The instrument is in doubt since.
+    pub fn began(&mut self, since: Timestamp) {
+        self.times.push((since, None));
+    }
+
+    /// It is well again.
+    pub fn ended(&mut self, at: Timestamp) {
+        for (_, end) in &mut self.times {
+            end.get_or_insert(at);
+        }
+    }
+
+    /// Whether there were none.
+    #[must_use]
+    pub const fn is_empty(&self) -> bool {
+        self.times.is_empty()
+    }
+
+    /// Whether an exchange, or a part of it, falls into one.
+    #[must_use]
+    pub fn cover(&self, exchange: &Exchange) -> bool {
+        #[expect(
+            clippy::cast_possible_truncation,
+            reason = "an exchange takes seconds, and a cast saturates"
+        )]
+        let took = SignedDuration::from_millis(exchange.timing.total_ms.unwrap_or(0.0) as i64);
+        let (from, until) = (
+            exchange.started_at,
+            exchange.started_at.saturating_add(took),
+        );
+        let until = until.unwrap_or(from);
+        self.times
+            .iter()
+            .any(|(began, ended)| *began <= until && ended.is_none_or(|it| from <= it))
+    }
+
+    /// The attempts that no doubt touches.
+    #[must_use]
+    pub fn sound(&self, exchanges: &[Exchange]) -> Vec<Exchange> {
+        let doubted: Vec<u8> = exchanges
+            .iter()
+            .filter(|it| self.cover(it))
+            .map(|it| it.attempt)
+            .collect();
+        exchanges
+            .iter()
+            .filter(|it| !doubted.contains(&it.attempt))
+            .cloned()
+            .collect()
     }
 }
 
@@ -62,11 +128,32 @@ mod tests {
             attempt: 0,
             leg: crate::exchange::Leg::Initialize,
             started_at: Timestamp::from_second(second).unwrap(),
-            request: crate::mcp::Identity { contact: None }.initialize(&url, crate::mcp::ASKED_VERSION),
+            request: crate::mcp::Identity { contact: None }
+                .initialize(&url, crate::mcp::ASKED_VERSION),
             reply,
             timing: crate::exchange::Timing::default(),
             connection: crate::exchange::Connection::default(),
         }
+    }
+
+    #[test]
+    fn an_attempt_that_a_doubt_touches_is_not_sound() {
+        let at = |second| Timestamp::from_second(second).unwrap();
+        let mut doubts = Doubts::default();
+        doubts.began(at(10));
+        let fault = || Reply::Fault(Fault::Dns(DnsFault::Timeout));
+        assert!(doubts.cover(&exchange(11, fault())), "it has not ended");
+        doubts.ended(at(20));
+        let mut long = exchange(8, fault());
+        long.timing.total_ms = Some(2500.0);
+        let later = Exchange {
+            attempt: 1,
+            ..exchange(30, fault())
+        };
+        assert!(
+            !doubts.cover(&exchange(9, fault())) && !doubts.cover(&later) && doubts.cover(&long)
+        );
+        assert_eq!(doubts.sound(&[long, later.clone()]), [later]);
     }
 
     #[test]
@@ -75,12 +162,19 @@ mod tests {
         let theirs = Reply::Fault(Fault::Dns(DnsFault::NxDomain));
         let mut recent = Recent::default();
         for second in 0..100 {
-            assert_eq!(recent.note(&exchange(second, theirs.clone())), None, "dead names are the list's");
+            assert_eq!(
+                recent.note(&exchange(second, theirs.clone())),
+                None,
+                "dead names are the list's"
+            );
         }
         for second in 100..114 {
             assert_eq!(recent.note(&exchange(second, ours.clone())), None);
         }
-        assert_eq!(recent.note(&exchange(114, ours.clone())), Timestamp::from_second(100).ok());
+        assert_eq!(
+            recent.note(&exchange(114, ours.clone())),
+            Timestamp::from_second(100).ok()
+        );
         recent.clear();
         assert_eq!(recent.note(&exchange(115, ours)), None);
     }

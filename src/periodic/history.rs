@@ -381,14 +381,20 @@ mod tests {
         let text = write(std::slice::from_ref(&line));
         assert_eq!(read(&text).unwrap(), [line.clone()]);
         assert_eq!(line.measured(), 8);
-        assert_eq!(read_counts(&line.errors).collect::<Vec<_>>(), [("-32601", 3), ("-32000", 1)]);
+        assert_eq!(
+            read_counts(&line.errors).collect::<Vec<_>>(),
+            [("-32601", 3), ("-32000", 1)]
+        );
         assert!(text.contains("'-32601"), "inert in a spreadsheet: {text}");
     }
 
     #[test]
     fn a_file_of_another_version_is_read_by_the_names_of_its_columns() {
         let read = read("sweep,starts,of_tomorrow,status\nall,3,x,missed\n").unwrap();
-        assert_eq!((read[0].sweep.as_str(), read[0].starts, read[0].status), ("all", 3, Some(Status::Missed)));
+        assert_eq!(
+            (read[0].sweep.as_str(), read[0].starts, read[0].status),
+            ("all", 3, Some(Status::Missed))
+        );
         assert!(super::read("sweep,starts\nall,many\n").is_err());
     }
 }

@@ -12,7 +12,9 @@ use super::history::{Line, Status};
 use crate::outcome::Verdict;
 
 /// The upper bounds of a histogram's buckets, in milliseconds.
-const BOUNDS: [u64; 12] = [5, 10, 25, 50, 100, 250, 500, 1000, 2500, 5000, 10_000, 30_000];
+const BOUNDS: [u64; 12] = [
+    5, 10, 25, 50, 100, 250, 500, 1000, 2500, 5000, 10_000, 30_000,
+];
 
 /// How long things took.
 #[derive(Debug, Default)]
@@ -26,15 +28,24 @@ impl Histogram {
     /// Takes one in.
     pub fn observe(&self, took: Duration) {
         let ms = u64::try_from(took.as_millis()).unwrap_or(u64::MAX);
-        let bucket = BOUNDS.iter().position(|it| ms <= *it).unwrap_or(BOUNDS.len());
+        let bucket = BOUNDS
+            .iter()
+            .position(|it| ms <= *it)
+            .unwrap_or(BOUNDS.len());
         self.buckets[bucket].fetch_add(1, Ordering::Relaxed);
-        self.micros
-            .fetch_add(u64::try_from(took.as_micros()).unwrap_or(0), Ordering::Relaxed);
+        self.micros.fetch_add(
+            u64::try_from(took.as_micros()).unwrap_or(0),
+            Ordering::Relaxed,
+        );
     }
 
     fn write(&self, out: &mut String, name: &str) {
         let mut count = 0;
-        for (bucket, bound) in self.buckets.iter().zip(BOUNDS.map(Some).into_iter().chain([None])) {
+        for (bucket, bound) in self
+            .buckets
+            .iter()
+            .zip(BOUNDS.map(Some).into_iter().chain([None]))
+        {
             count += bucket.load(Ordering::Relaxed);
             let bound = bound.map_or("+Inf".to_owned(), seconds);
             let _ = writeln!(out, "{name}_bucket{{le=\"{bound}\"}} {count}");
@@ -91,15 +102,42 @@ pub struct Standing {
 
 /// Everything, as it is read.
 #[must_use]
-pub fn exposition(version: &str, rules: u32, meters: &Meters, sweeps: &BTreeMap<String, Standing>) -> String {
+pub fn exposition(
+    version: &str,
+    rules: u32,
+    meters: &Meters,
+    sweeps: &BTreeMap<String, Standing>,
+) -> String {
     let mut out = String::new();
-    head(&mut out, "mcp_census_build_info", "gauge", "The version of the program and of its reading rules.");
-    let _ = writeln!(out, "mcp_census_build_info{{version=\"{version}\",rules=\"{rules}\"}} 1");
+    head(
+        &mut out,
+        "mcp_census_build_info",
+        "gauge",
+        "The version of the program and of its reading rules.",
+    );
+    let _ = writeln!(
+        out,
+        "mcp_census_build_info{{version=\"{version}\",rules=\"{rules}\"}} 1"
+    );
     let count = |of: &AtomicU64| of.load(Ordering::Relaxed);
-    head(&mut out, "mcp_census_requests_total", "counter", "HTTP requests sent.");
+    head(
+        &mut out,
+        "mcp_census_requests_total",
+        "counter",
+        "HTTP requests sent.",
+    );
     let _ = writeln!(out, "mcp_census_requests_total {}", count(&meters.requests));
-    head(&mut out, "mcp_census_requests_in_flight", "gauge", "HTTP requests in flight.");
-    let _ = writeln!(out, "mcp_census_requests_in_flight {}", count(&meters.in_flight));
+    head(
+        &mut out,
+        "mcp_census_requests_in_flight",
+        "gauge",
+        "HTTP requests in flight.",
+    );
+    let _ = writeln!(
+        out,
+        "mcp_census_requests_in_flight {}",
+        count(&meters.in_flight)
+    );
     head(
         &mut out,
         "mcp_census_lane_wait_seconds",
@@ -107,8 +145,15 @@ pub fn exposition(version: &str, rules: u32, meters: &Meters, sweeps: &BTreeMap<
         "How long requests waited for the turn of their site.",
     );
     meters.waits.write(&mut out, "mcp_census_lane_wait_seconds");
-    head(&mut out, "mcp_census_probe_duration_seconds", "histogram", "How long exchanges took.");
-    meters.exchanges.write(&mut out, "mcp_census_probe_duration_seconds");
+    head(
+        &mut out,
+        "mcp_census_probe_duration_seconds",
+        "histogram",
+        "How long exchanges took.",
+    );
+    meters
+        .exchanges
+        .write(&mut out, "mcp_census_probe_duration_seconds");
     let mut gauge = |name: &str, about: &str, of: &dyn Fn(&Standing) -> Option<i64>| {
         let name = format!("mcp_census_sweep_{name}");
         head(&mut out, &name, "gauge", about);
@@ -119,31 +164,54 @@ pub fn exposition(version: &str, rules: u32, meters: &Meters, sweeps: &BTreeMap<
         }
     };
     let whole = |it: u64| i64::try_from(it).unwrap_or(i64::MAX);
-    gauge("running", "Whether a run is going on.", &|it| Some(i64::from(it.is_running)));
-    gauge("next_start_timestamp_seconds", "When the next run starts.", &|it| {
-        it.next_start.map(Timestamp::as_second)
+    gauge("running", "Whether a run is going on.", &|it| {
+        Some(i64::from(it.is_running))
     });
-    gauge("last_run_start_timestamp_seconds", "When the last run started.", &|it| {
-        it.last.as_ref()?.started_at.map(Timestamp::as_second)
-    });
-    gauge("last_run_duration_seconds", "How long the last run took.", &|it| {
-        it.last.as_ref().map(|it| whole(it.duration_s))
-    });
-    gauge("last_run_success", "Whether the last run is complete.", &|it| {
-        it.last.as_ref().map(|it| i64::from(it.status == Some(Status::Complete)))
-    });
-    gauge("last_run_requests", "HTTP requests of the last run.", &|it| {
-        it.last.as_ref().map(|it| whole(it.requests))
-    });
-    gauge("last_run_doubt_seconds", "How long the instrument was in doubt in the last run.", &|it| {
-        it.last.as_ref().map(|it| whole(it.doubt_s))
-    });
+    gauge(
+        "next_start_timestamp_seconds",
+        "When the next run starts.",
+        &|it| it.next_start.map(Timestamp::as_second),
+    );
+    gauge(
+        "last_run_start_timestamp_seconds",
+        "When the last run started.",
+        &|it| it.last.as_ref()?.started_at.map(Timestamp::as_second),
+    );
+    gauge(
+        "last_run_duration_seconds",
+        "How long the last run took.",
+        &|it| it.last.as_ref().map(|it| whole(it.duration_s)),
+    );
+    gauge(
+        "last_run_success",
+        "Whether the last run is complete.",
+        &|it| {
+            it.last
+                .as_ref()
+                .map(|it| i64::from(it.status == Some(Status::Complete)))
+        },
+    );
+    gauge(
+        "last_run_requests",
+        "HTTP requests of the last run.",
+        &|it| it.last.as_ref().map(|it| whole(it.requests)),
+    );
+    gauge(
+        "last_run_doubt_seconds",
+        "How long the instrument was in doubt in the last run.",
+        &|it| it.last.as_ref().map(|it| whole(it.doubt_s)),
+    );
     labelled(&mut out, sweeps);
     out
 }
 
 fn labelled(out: &mut String, sweeps: &BTreeMap<String, Standing>) {
-    head(out, "mcp_census_sweep_last_run_rows", "gauge", "Rows of the last run by verdict.");
+    head(
+        out,
+        "mcp_census_sweep_last_run_rows",
+        "gauge",
+        "Rows of the last run by verdict.",
+    );
     for (sweep, standing) in sweeps {
         let Some(last) = &standing.last else { continue };
         for verdict in Verdict::ALL {
@@ -186,12 +254,21 @@ mod tests {
         meters.exchanges.observe(Duration::from_millis(7));
         meters.exchanges.observe(Duration::from_mins(2));
         let standing = Standing {
-            last: Some(Line { working: 3, status: Some(Status::Complete), ..Line::default() }),
+            last: Some(Line {
+                working: 3,
+                status: Some(Status::Complete),
+                ..Line::default()
+            }),
             next_start: Timestamp::from_second(86_400).ok(),
             is_running: false,
             runs: BTreeMap::from([(Status::Missed, 2)]),
         };
-        let text = exposition("0.1.0", 1, &meters, &BTreeMap::from([("all".to_owned(), standing)]));
+        let text = exposition(
+            "0.1.0",
+            1,
+            &meters,
+            &BTreeMap::from([("all".to_owned(), standing)]),
+        );
         for line in [
             "mcp_census_build_info{version=\"0.1.0\",rules=\"1\"} 1",
             "mcp_census_requests_in_flight 1",

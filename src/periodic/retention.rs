@@ -13,7 +13,11 @@ pub struct Retention {
 
 /// The runs whose evidence may go. The last run's never may.
 #[must_use]
-pub fn expired<'a>(retention: Retention, runs: &[(&'a str, Timestamp)], now: Timestamp) -> Vec<&'a str> {
+pub fn expired<'a>(
+    retention: Retention,
+    runs: &[(&'a str, Timestamp)],
+    now: Timestamp,
+) -> Vec<&'a str> {
     if retention == Retention::default() {
         return Vec::new();
     }
@@ -25,7 +29,9 @@ pub fn expired<'a>(retention: Retention, runs: &[(&'a str, Timestamp)], now: Tim
         .skip(1)
         .filter(|(place, (_, start))| {
             let many = retention.runs.is_some_and(|it| *place < it);
-            let young = retention.age.is_some_and(|it| now.duration_since(*start) <= it);
+            let young = retention
+                .age
+                .is_some_and(|it| now.duration_since(*start) <= it);
             !(many || young)
         })
         .map(|(_, (run, _))| run)
@@ -41,7 +47,10 @@ mod tests {
         let day = |n: i64| Timestamp::from_second(n * 86_400).unwrap();
         let runs = [("a", day(1)), ("c", day(3)), ("b", day(2)), ("d", day(4))];
         let gone = |runs_kept, days: Option<i64>| {
-            let retention = Retention { runs: runs_kept, age: days.map(|it| SignedDuration::from_hours(24 * it)) };
+            let retention = Retention {
+                runs: runs_kept,
+                age: days.map(|it| SignedDuration::from_hours(24 * it)),
+            };
             expired(retention, &runs, day(5))
         };
         assert_eq!(gone(None, None), Vec::<&str>::new());

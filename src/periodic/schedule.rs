@@ -56,7 +56,13 @@ impl Schedule {
             Rhythm::Cron(cron) => cron.after(at, &self.zone),
             Rhythm::Every { period, offset } => {
                 let periods = (at.as_second() - offset).div_euclid(*period);
-                Timestamp::from_second(periods.checked_add(1)?.checked_mul(*period)?.checked_add(*offset)?).ok()
+                Timestamp::from_second(
+                    periods
+                        .checked_add(1)?
+                        .checked_mul(*period)?
+                        .checked_add(*offset)?,
+                )
+                .ok()
             }
         }
     }
@@ -164,7 +170,9 @@ pub fn window(text: &str) -> Result<Window, String> {
     let read = |it: &str| it.trim().parse::<Time>().map_err(|_| remedy());
     let (opens, closes) = (read(opens)?, read(closes)?);
     if opens == closes {
-        return Err(format!("{text:?} is never open; leave it out for no window"));
+        return Err(format!(
+            "{text:?} is never open; leave it out for no window"
+        ));
     }
     Ok(Window { opens, closes })
 }
@@ -191,10 +199,26 @@ mod tests {
     fn a_grid_stands_still_whoever_is_late() {
         let daily = every(86_400, 3 * 3600);
         for (from, next, last) in [
-            ("2026-11-30T02:59:59Z", "2026-11-30T03:00:00Z", "2026-11-29T03:00:00Z"),
-            ("2026-11-30T03:00:00Z", "2026-12-01T03:00:00Z", "2026-11-30T03:00:00Z"),
-            ("2026-11-30T17:12:00Z", "2026-12-01T03:00:00Z", "2026-11-30T03:00:00Z"),
-            ("1969-12-31T12:00:00Z", "1970-01-01T03:00:00Z", "1969-12-31T03:00:00Z"),
+            (
+                "2026-11-30T02:59:59Z",
+                "2026-11-30T03:00:00Z",
+                "2026-11-29T03:00:00Z",
+            ),
+            (
+                "2026-11-30T03:00:00Z",
+                "2026-12-01T03:00:00Z",
+                "2026-11-30T03:00:00Z",
+            ),
+            (
+                "2026-11-30T17:12:00Z",
+                "2026-12-01T03:00:00Z",
+                "2026-11-30T03:00:00Z",
+            ),
+            (
+                "1969-12-31T12:00:00Z",
+                "1970-01-01T03:00:00Z",
+                "1969-12-31T03:00:00Z",
+            ),
         ] {
             assert_eq!(daily.after(at(from)), Some(at(next)), "{from}");
             assert_eq!(daily.until(at(from)), Some(at(last)), "{from}");
@@ -217,15 +241,23 @@ mod tests {
             moved.insert(by);
         }
         assert!(moved.len() > 40);
-        let other = Schedule { seed: 2, ..jittery.clone() };
-        assert_ne!(other.with_jitter(at("2026-11-30T03:00:00Z")), jittery.with_jitter(at("2026-11-30T03:00:00Z")));
+        let other = Schedule {
+            seed: 2,
+            ..jittery.clone()
+        };
+        assert_ne!(
+            other.with_jitter(at("2026-11-30T03:00:00Z")),
+            jittery.with_jitter(at("2026-11-30T03:00:00Z"))
+        );
     }
 
     #[test]
     fn a_window_can_lie_across_midnight_and_follows_the_clock_on_the_wall() {
         let night = Schedule {
             window: Some(window("22:00-06:00").unwrap()),
-            zone: jiff::tz::TimeZoneDatabase::bundled().get("Europe/Berlin").unwrap(),
+            zone: jiff::tz::TimeZoneDatabase::bundled()
+                .get("Europe/Berlin")
+                .unwrap(),
             ..every(3600, 0)
         };
         for (time, open) in [
@@ -236,8 +268,14 @@ mod tests {
         ] {
             assert_eq!(night.is_open(at(time)), open, "{time}");
         }
-        assert_eq!(night.opens(at("2026-11-30T12:00:00Z")), Some(at("2026-11-30T21:00:00Z")));
-        assert_eq!(night.closes(at("2026-11-30T22:00:00Z")), Some(at("2026-12-01T05:00:00Z")));
+        assert_eq!(
+            night.opens(at("2026-11-30T12:00:00Z")),
+            Some(at("2026-11-30T21:00:00Z"))
+        );
+        assert_eq!(
+            night.closes(at("2026-11-30T22:00:00Z")),
+            Some(at("2026-12-01T05:00:00Z"))
+        );
         assert!(window("22-6").is_err() && window("03:00-03:00").is_err());
     }
 }

@@ -24,7 +24,13 @@ pub fn stretches(lines: &[Line]) -> Vec<Vec<&Line>> {
     let mut stretches: Vec<Vec<&Line>> = Vec::new();
     for line in lines.iter().filter(|it| it.is_measured()) {
         match stretches.last_mut() {
-            Some(stretch) if stretch.last().is_some_and(|before| is_comparable(before, line)) => stretch.push(line),
+            Some(stretch)
+                if stretch
+                    .last()
+                    .is_some_and(|before| is_comparable(before, line)) =>
+            {
+                stretch.push(line)
+            }
             _ => stretches.push(vec![line]),
         }
     }
@@ -73,7 +79,12 @@ impl Track {
     /// How often it went from available to not, or back, in the last runs.
     #[must_use]
     pub fn changes(&self, runs: usize) -> usize {
-        let states: Vec<bool> = self.last(runs).iter().flatten().map(|it| is_available(it.verdict)).collect();
+        let states: Vec<bool> = self
+            .last(runs)
+            .iter()
+            .flatten()
+            .map(|it| is_available(it.verdict))
+            .collect();
         states.windows(2).filter(|pair| pair[0] != pair[1]).count()
     }
 
@@ -96,7 +107,8 @@ impl Track {
             .collect();
         let recent = &confirmed[confirmed.len().saturating_sub(of)..];
         let fails = recent.iter().filter(|works| !**works).count();
-        let first_failure = confirmed.len() - recent.len() + recent.iter().position(|works| !works).unwrap_or(0);
+        let first_failure =
+            confirmed.len() - recent.len() + recent.iter().position(|works| !works).unwrap_or(0);
         fails >= failed.max(1) && confirmed[..first_failure].contains(&true)
     }
 
@@ -122,7 +134,9 @@ impl Endpoints {
                 continue;
             }
             track.fared.resize(self.runs, None);
-            track.fared.push(fared.verdict.is_measured().then_some(fared));
+            track
+                .fared
+                .push(fared.verdict.is_measured().then_some(fared));
             track.name = name;
         }
         self.runs += 1;
@@ -155,12 +169,24 @@ mod tests {
 
     fn track(states: &str) -> Track {
         let fared = |state| match state {
-            'w' => Some(Fared { verdict: Verdict::Working, confirmed: true }),
-            'd' => Some(Fared { verdict: Verdict::Down, confirmed: true }),
-            '?' => Some(Fared { verdict: Verdict::Down, confirmed: false }),
+            'w' => Some(Fared {
+                verdict: Verdict::Working,
+                confirmed: true,
+            }),
+            'd' => Some(Fared {
+                verdict: Verdict::Down,
+                confirmed: true,
+            }),
+            '?' => Some(Fared {
+                verdict: Verdict::Down,
+                confirmed: false,
+            }),
             _ => None,
         };
-        Track { name: String::new(), fared: states.chars().map(fared).collect() }
+        Track {
+            name: String::new(),
+            fared: states.chars().map(fared).collect(),
+        }
     }
 
     #[test]
@@ -200,13 +226,20 @@ mod tests {
         ] {
             let track = track(states);
             assert_eq!(track.has_left(2, 3, 0), left, "{states}");
-            assert_eq!(track.has_left(2, 3, 1), before, "{states} before its last run");
+            assert_eq!(
+                track.has_left(2, 3, 1),
+                before,
+                "{states} before its last run"
+            );
         }
     }
 
     #[test]
     fn an_endpoint_that_comes_late_or_goes_was_not_measured_meanwhile() {
-        let works = Fared { verdict: Verdict::Working, confirmed: true };
+        let works = Fared {
+            verdict: Verdict::Working,
+            confirmed: true,
+        };
         let mut endpoints = Endpoints::default();
         let row = |address: &str| (address.to_owned(), address.to_owned(), works);
         endpoints.add([row("a"), row("a")].into_iter());

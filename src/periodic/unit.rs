@@ -112,7 +112,11 @@ fn escaped(path: &Path) -> String {
         .replace('%', "%%")
         .replace('$', "$$")
         .replace('"', "\\\"");
-    if text.contains(' ') { format!("\"{text}\"") } else { text }
+    if text.contains(' ') {
+        format!("\"{text}\"")
+    } else {
+        text
+    }
 }
 
 /// A schedule as calendar events of systemd.time(7).
@@ -121,14 +125,20 @@ fn calendars(schedule: &Schedule) -> Result<Vec<String>, String> {
     match &schedule.rhythm {
         Rhythm::Cron(cron) => Ok(of_cron(cron, zone)),
         Rhythm::Every { period, offset } if DAY % period == 0 => {
-            let times: Vec<String> = (0..DAY / period).map(|it| clock(it * period + offset)).collect();
+            let times: Vec<String> = (0..DAY / period)
+                .map(|it| clock(it * period + offset))
+                .collect();
             Ok(times.iter().map(|it| format!("*-*-* {it} UTC")).collect())
         }
         Rhythm::Every { period, offset } if *period == 7 * DAY => {
             // The epoch was a Thursday.
             let days = ["Thu", "Fri", "Sat", "Sun", "Mon", "Tue", "Wed"];
             let day = usize::try_from(offset / DAY).unwrap_or_default();
-            Ok(vec![format!("{} *-*-* {} UTC", days[day % 7], clock(offset % DAY))])
+            Ok(vec![format!(
+                "{} *-*-* {} UTC",
+                days[day % 7],
+                clock(offset % DAY)
+            )])
         }
         Rhythm::Every { period, .. } => Err(format!(
             "a timer cannot keep every = {period}s, which neither divides a day nor is a week; use cron, or let \
@@ -139,27 +149,46 @@ fn calendars(schedule: &Schedule) -> Result<Vec<String>, String> {
 
 fn clock(second: i64) -> String {
     let second = second.rem_euclid(DAY);
-    format!("{:02}:{:02}:{:02}", second / 3600, second / 60 % 60, second % 60)
+    format!(
+        "{:02}:{:02}:{:02}",
+        second / 3600,
+        second / 60 % 60,
+        second % 60
+    )
 }
 
 fn of_cron(cron: &Cron, zone: &str) -> Vec<String> {
     let [minutes, hours, days, months, weekdays] = cron.fields();
     let time = format!("{}:{}:00", listed(hours, 24), listed(minutes, 60));
     let names = ["Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"];
-    let on: Vec<&str> = weekdays.values().filter_map(|it| Some(*names.get(it as usize)?)).collect();
-    let on = if on.len() == 7 { String::new() } else { format!("{} ", on.join(",")) };
+    let on: Vec<&str> = weekdays
+        .values()
+        .filter_map(|it| Some(*names.get(it as usize)?))
+        .collect();
+    let on = if on.len() == 7 {
+        String::new()
+    } else {
+        format!("{} ", on.join(","))
+    };
     let month = listed(months, 12);
     let day = listed(days, 31);
     if days.is_starred() || weekdays.is_starred() {
         return vec![format!("{on}*-{month}-{day} {time} {zone}")];
     }
     // Either day will do, which takes two events.
-    vec![format!("{on}*-{month}-* {time} {zone}"), format!("*-{month}-{day} {time} {zone}")]
+    vec![
+        format!("{on}*-{month}-* {time} {zone}"),
+        format!("*-{month}-{day} {time} {zone}"),
+    ]
 }
 
 fn listed(field: Field, all: usize) -> String {
     let values: Vec<String> = field.values().map(|it| format!("{it:02}")).collect();
-    if values.len() == all { "*".to_owned() } else { values.join(",") }
+    if values.len() == all {
+        "*".to_owned()
+    } else {
+        values.join(",")
+    }
 }
 
 #[cfg(test)]
@@ -181,9 +210,18 @@ mod tests {
                 "cron = \"*/30 9-10 * * mon-fri\"\ntime_zone = \"Europe/Berlin\"",
                 vec!["Mon,Tue,Wed,Thu,Fri *-*-* 09,10:00,30:00 Europe/Berlin"],
             ),
-            ("cron = \"5 * 13 * 5\"", vec!["Fri *-*-* *:05:00 UTC", "*-*-13 *:05:00 UTC"]),
-            ("every = \"12h\"\noffset = \"3h\"", vec!["*-*-* 03:00:00 UTC", "*-*-* 15:00:00 UTC"]),
-            ("every = \"7d\"\noffset = \"27h\"", vec!["Fri *-*-* 03:00:00 UTC"]),
+            (
+                "cron = \"5 * 13 * 5\"",
+                vec!["Fri *-*-* *:05:00 UTC", "*-*-13 *:05:00 UTC"],
+            ),
+            (
+                "every = \"12h\"\noffset = \"3h\"",
+                vec!["*-*-* 03:00:00 UTC", "*-*-* 15:00:00 UTC"],
+            ),
+            (
+                "every = \"7d\"\noffset = \"27h\"",
+                vec!["Fri *-*-* 03:00:00 UTC"],
+            ),
         ] {
             assert_eq!(calendar(said).unwrap(), want, "{said}");
         }

@@ -1,0 +1,425 @@
+//! What a scan is set up with, typed or from `sweeps.toml`: lists -> a frozen run, or one that is continued.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use anyhow::{Context, Result, bail, ensure};
+use clap::Args;
+use jiff::Timestamp;
+use url::Host;
+
+use crate::exclude::Exclusions;
+use crate::list::Format;
+use crate::manifest::{ListFile, Manifest, RULES_VERSION};
+use crate::probe::Prober;
+use crate::registry::{OFFICIAL, Walk};
+use crate::resolve::QUESTIONS;
+use crate::road::Pace;
+use crate::roll::{self, Aim, Entry, Freezer};
+use crate::scan::{Headers, Run};
+use crate::stats;
+use crate::store::{RunDir, file};
+use crate::target::{Shard, Suffixes, Target};
+use crate::watch::Watch;
+
+use super::options::Asking;
+use super::say;
+
+/// Who asked every census of this program to be left alone.
+const BUILT_IN: &str = include_str!("../../data/exclude.txt");
+
+/// Public sites that may be scanned without saying who asks.
+const ANONYMOUS_SITES: usize = 10;
+
+/// What a scan is set up with.
+#[derive(Debug, Clone, Args)]
+pub(super) struct Setup {
+    /// What the lists are written in, instead of what their content says
+    #[arg(long, env = "MCP_CENSUS_LIST_FORMAT", value_name = "NAME", value_parser = list_format)]
+    pub(super) list_format: Option<Format>,
+    /// Ask the first N endpoints only; the others are unmeasured
+    #[arg(long, env = "MCP_CENSUS_LIMIT", value_name = "N")]
+    pub(super) limit: Option<u32>,
+    /// Ask N endpoints of each site only, drawn by the run's seed; the others are unmeasured
+    #[arg(long, env = "MCP_CENSUS_MAX_PER_SITE", value_name = "N")]
+    pub(super) max_per_site: Option<usize>,
+    /// Ask part I of N only: parts are told by site, and cover the list without overlap
+    #[arg(long, env = "MCP_CENSUS_SHARD", value_name = "I/N")]
+    pub(super) shard: Option<Shard>,
+    /// Who asked to be left alone: a host, which covers its subdomains, an address or a range (CIDR) a line
+    #[arg(long, env = "MCP_CENSUS_EXCLUDE", value_name = "FILE")]
+    pub(super) exclude: Vec<PathBuf>,
+    /// Send the headers that this list, a client's configuration, has: credentials to whoever it names, so think twice
+    #[arg(long, env = "MCP_CENSUS_SEND_HEADERS", value_name = "LIST")]
+    pub(super) send_headers: Option<PathBuf>,
+    /// Leave alone what a site's robots.txt forbids to mcp-census, or to everyone; costs a request a host
+    #[arg(long, env = "MCP_CENSUS_ROBOTS")]
+    pub(super) robots: bool,
+    /// Where this machine is, for the record
+    #[arg(long, env = "MCP_CENSUS_VANTAGE", value_name = "TEXT")]
+    pub(super) vantage: Option<String>,
+    /// Replay the gauntlet first, and refuse to start where the instrument fails
+    #[arg(long, env = "MCP_CENSUS_SELF_CHECK")]
+    pub(super) self_check: bool,
+    #[command(flatten)]
+    pub(super) asking: Asking,
+}
+
+/// A run that can begin, or go on.
+#[derive(Debug)]
+pub(super) struct Prepared {
+    /// Where it is written.
+    pub(super) dir: RunDir,
+    /// What it is.
+    pub(super) manifest: Manifest,
+    targets: Vec<Target>,
+    headers: Headers,
+}
+
+impl Setup {
+    /// A new run of the lists in a directory.
+    ///
+    /// # Errors
+    /// When a list cannot be read, or the directory cannot be written; nothing is left there then.
+    pub(super) fn fresh(
+        &self,
+        lists: &[PathBuf],
+        out: &Path,
+        started_at: Timestamp,
+        seed: u64,
+    ) -> Result<Prepared> {
+        let made = !out.exists();
+        let dir = RunDir::create(out)?;
+        match self.freeze(&dir, lists, started_at, seed) {
+            Ok((manifest, targets, headers)) => Ok(Prepared {
+                dir,
+                manifest,
+                targets,
+                headers,
+            }),
+            Err(error) => {
+                drop(dir);
+                if made {
+                    // Nothing was measured: a directory that we made for nothing goes again.
+                    let _ = std::fs::remove_dir_all(out);
+                }
+                Err(error)
+            }
+        }
+    }
+
+    fn freeze(
+        &self,
+        dir: &RunDir,
+        lists: &[PathBuf],
+        started_at: Timestamp,
+        seed: u64,
+    ) -> Result<(Manifest, Vec<Target>, Headers)> {
+        let mut freezer = self.freezer();
+        let mut rows = 0;
+        let mut headers = Headers::default();
+        let mut read = Vec::new();
+        if let Some(list) = &self.send_headers {
+            ensure!(
+                lists.contains(list),
+                "--send-headers {} is none of the lists",
+                list.display()
+            );
+        }
+        let fetched = self.fetched(dir, lists)?;
+        dir.replace(file::TARGETS, |to| {
+            read = super::lists::freeze(
+                &fetched,
+                self.list_format,
+                self.send_headers.as_deref(),
+                &mut freezer,
+                |entry| {
+                    rows += 1;
+                    keep_headers(&mut headers, &entry);
+                    serde_json::to_writer(&mut *to, &entry)?;
+                    Ok(to.write_all(b"\n")?)
+                },
+            )?;
+            Ok(())
+        })?;
+        ensure!(
+            rows > 0,
+            "{} has no rows: there is nothing to scan",
+            named(lists)
+        );
+        for list in &read {
+            warn_of_headers(&list.file);
+        }
+        let targets = freezer.into_targets();
+        self.require_contact(&targets)?;
+        let manifest = Manifest {
+            vantage: self.vantage.clone(),
+            lists: read.into_iter().map(|it| it.file).collect(),
+            seed,
+            robots: self.robots,
+            max_per_site: self.max_per_site,
+            rows,
+            endpoints: targets.len() as u64,
+            population: self.population(&targets, seed),
+            ..Manifest::begun(
+                started_at,
+                // An address can hold a key.
+                std::env::args()
+                    .map(|it| {
+                        if it.contains("://") {
+                            crate::target::redacted_raw(&it)
+                        } else {
+                            it
+                        }
+                    })
+                    .collect(),
+                self.asking.parameters(),
+            )
+        };
+        Ok((manifest, targets, headers))
+    }
+
+    /// What is asked, told apart in few characters: the order of a list, and what it says beside, make no difference.
+    fn population(&self, targets: &[Target], seed: u64) -> String {
+        let mut asked: Vec<&str> = targets.iter().map(|it| it.url.as_str()).collect();
+        asked.sort_unstable();
+        let sample = self
+            .max_per_site
+            .map(|most| format!("{most} of each site, drawn by {seed}"));
+        stats::fingerprint(asked.into_iter().chain(sample.as_deref()))
+    }
+
+    pub(super) fn freezer(&self) -> Freezer {
+        Freezer::new(self.asking.policy())
+            .with_limit(self.limit)
+            .with_shard(self.shard, &Suffixes::default())
+    }
+
+    /// The lists, with those of registries fetched into the run directory.
+    fn fetched(&self, dir: &RunDir, lists: &[PathBuf]) -> Result<Vec<PathBuf>> {
+        let mut files = Vec::new();
+        for (number, list) in lists.iter().enumerate() {
+            let Some(registry) = registry_of(list)? else {
+                files.push(list.clone());
+                continue;
+            };
+            let walk = Walk {
+                registry,
+                ..Walk::default()
+            };
+            let to = dir.path().join(format!("list-{number}.ndjson"));
+            let fetched = super::fetch::fetch(&self.asking, &walk, &to)?;
+            if !fetched.state.complete {
+                say(&format!(
+                    "the registry's list is not whole, and every table will say so: {}",
+                    fetched.state.why.unwrap_or_default()
+                ));
+            }
+            files.push(to);
+        }
+        Ok(files)
+    }
+
+    /// The run in a directory, and its own parameters in place of what was typed.
+    ///
+    /// # Errors
+    /// When there is none, or none that this build can go on with.
+    pub(super) fn continued(&mut self, out: &Path) -> Result<Prepared> {
+        let dir = RunDir::resume(out)?;
+        let manifest: Manifest = dir.read_json(file::MANIFEST)?;
+        ensure!(
+            manifest.evidence_removed_at.is_none(),
+            "the evidence of {} was removed: start a new run",
+            dir.path().display()
+        );
+        ensure!(
+            manifest.rules_version == RULES_VERSION,
+            "{} was begun with reading rules {}, and this build has {}: start a new run",
+            dir.path().display(),
+            manifest.rules_version,
+            RULES_VERSION
+        );
+        let mut resumed = Asking::from_parameters(&manifest.parameters)?;
+        // Whoever has asked since the run began is left alone as well.
+        resumed
+            .excluded
+            .extend(std::mem::take(&mut self.asking.excluded));
+        self.asking = resumed;
+        for list in &manifest.lists {
+            warn_of_headers(list);
+        }
+        let mut kept: Vec<(url::Url, Option<crate::outcome::Transport>)> = Vec::new();
+        let mut headers = Headers::default();
+        dir.each_target(|entry: Entry| {
+            keep_headers(&mut headers, &entry);
+            if let Aim::Endpoint { address, .. } = entry.aim {
+                kept.push((address, entry.transport));
+            }
+            Ok(())
+        })?;
+        Ok(Prepared {
+            dir,
+            manifest,
+            targets: roll::targets(kept),
+            headers,
+        })
+    }
+
+    /// The run, ready to be driven.
+    pub(super) fn run_of(&self, prepared: Prepared, prober: Prober, watch: Arc<Watch>) -> Run {
+        let Prepared {
+            dir,
+            manifest,
+            targets,
+            headers,
+        } = prepared;
+        Run {
+            dir,
+            manifest,
+            targets,
+            headers,
+            terms: self.asking.terms(),
+            pace: Pace {
+                width: fitting(self.asking.width),
+                ..self.asking.pace()
+            },
+            prober,
+            watch,
+        }
+    }
+
+    /// What sends, for this setup.
+    ///
+    /// # Errors
+    /// When a certificate or the resolver's configuration cannot be read.
+    pub(super) fn prober(&self) -> Result<Prober> {
+        Prober::new(self.asking.reach()?, self.asking.identity())
+    }
+
+    /// Reads who asked to be left alone.
+    ///
+    /// # Errors
+    /// When a file of those cannot be read.
+    pub(super) fn read_exclusions(&mut self) -> Result<()> {
+        self.asking.excluded = exclusions(&self.exclude)?;
+        Ok(())
+    }
+
+    /// A census of strangers' servers says who takes it.
+    fn require_contact(&self, targets: &[Target]) -> Result<()> {
+        if self.asking.contact.is_some() {
+            return Ok(());
+        }
+        let is_public = |target: &&Target| match target.url.host() {
+            Some(Host::Ipv4(address)) => crate::target::is_public(address.into()),
+            Some(Host::Ipv6(address)) => crate::target::is_public(address.into()),
+            Some(Host::Domain(_)) | None => true,
+        };
+        let sites: BTreeSet<String> = targets
+            .iter()
+            .filter(is_public)
+            .map(|target| Suffixes::default().site(&target.url))
+            .collect();
+        if sites.len() > ANONYMOUS_SITES {
+            bail!(
+                "the list has {} public sites; say who asks with --contact, a URL or an address where operators can reach you",
+                sites.len()
+            );
+        }
+        Ok(())
+    }
+}
+
+/// The width that this machine's file descriptors allow. The limit is raised as far as it goes.
+fn fitting(width: usize) -> usize {
+    // For the names being looked up, the run's files, and what the runtime holds.
+    let reserved = QUESTIONS + 64;
+    let wanted = u64::try_from(width + reserved).unwrap_or(u64::MAX);
+    let limit = rlimit::increase_nofile_limit(wanted).unwrap_or(wanted);
+    let fits = usize::try_from(limit)
+        .unwrap_or(usize::MAX)
+        .saturating_sub(reserved)
+        .max(16);
+    if fits < width {
+        say(&format!(
+            "{limit} open files allow {fits} requests in flight, not {width}; raise the limit with ulimit -n"
+        ));
+    }
+    width.min(fits)
+}
+
+/// Keeps the headers that an endpoint is sent. Where several rows name it, the first that has any speaks.
+fn keep_headers(kept: &mut Headers, entry: &Entry) {
+    if let Aim::Endpoint { number, .. } = entry.aim
+        && !entry.headers.is_empty()
+    {
+        kept.0
+            .entry(number)
+            .or_insert_with(|| entry.headers.clone());
+    }
+}
+
+/// Says loudly whose credentials are about to be sent: their names, never their values.
+fn warn_of_headers(list: &ListFile) {
+    if !list.headers_sent.is_empty() {
+        say(&format!(
+            "WARNING: sending the headers that {} configures to the servers it names: {}",
+            list.path,
+            list.headers_sent.join(", ")
+        ));
+    }
+}
+
+/// The registry that stands in place of a list file, if one does.
+pub(super) fn registry_of(list: &Path) -> Result<Option<url::Url>> {
+    let Some(address) = list.to_str().and_then(|it| it.strip_prefix("registry:")) else {
+        return Ok(None);
+    };
+    let address = if address.is_empty() {
+        OFFICIAL
+    } else {
+        address
+    };
+    let url = url::Url::parse(address).with_context(|| {
+        format!(
+            "registry:{}: write an address after the colon, or nothing for the official registry",
+            crate::target::redacted_raw(address)
+        )
+    })?;
+    Ok(Some(url))
+}
+
+fn list_format(name: &str) -> Result<Format, String> {
+    Format::named(name).ok_or_else(|| {
+        let names: Vec<&str> = Format::ALL.iter().map(|it| it.name()).collect();
+        format!("use one of {}", names.join(", "))
+    })
+}
+
+fn named(lists: &[PathBuf]) -> String {
+    let names: Vec<String> = lists
+        .iter()
+        .map(|path| path.display().to_string())
+        .collect();
+    names.join(", ")
+}
+
+/// Who asked to be left alone: the built-in file's, and what these files say.
+fn exclusions(paths: &[PathBuf]) -> Result<Exclusions> {
+    let mut excluded =
+        Exclusions::read(BUILT_IN).map_err(|flaw| anyhow::anyhow!("data/exclude.txt, {flaw}"))?;
+    for path in paths {
+        let text = std::fs::read_to_string(path)
+            .with_context(|| format!("cannot read {}", path.display()))?;
+        let read = Exclusions::read(&text)
+            .map_err(|flaw| anyhow::anyhow!("{}, {flaw}", path.display()))?;
+        excluded.extend(read);
+    }
+    Ok(excluded)
+}
+
+/// A run's own seed; the manifest keeps it.
+pub(super) fn seed(started_at: Timestamp) -> u64 {
+    started_at.as_microsecond().unsigned_abs()
+}
