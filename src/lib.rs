@@ -98,6 +98,7 @@ pub mod sse;
 pub mod stats;
 pub mod store;
 pub mod story;
+pub mod sweep;
 pub mod tally;
 pub mod target;
 pub mod trust;

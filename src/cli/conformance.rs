@@ -135,6 +135,23 @@ impl Conformance {
     }
 }
 
+/// The failures of a run that a baseline does not have: address and check.
+///
+/// # Errors
+/// When the run or the baseline cannot be read.
+pub(super) fn new_failures(dir: &RunDir, baseline: PathBuf) -> Result<Vec<(String, String)>> {
+    let conformance = Conformance {
+        baseline: Some(baseline),
+        ..Conformance::default()
+    };
+    let servers = servers(dir)?;
+    let new = conformance.read_baseline()?.compare(&servers).new;
+    Ok(new
+        .into_iter()
+        .map(|(url, check)| (url.to_owned(), check.to_string()))
+        .collect())
+}
+
 /// Every row of a run, held against the catalogue.
 fn servers(dir: &RunDir) -> Result<Vec<Server>> {
     let mut servers = Vec::new();

@@ -12,6 +12,7 @@ mod options;
 mod report;
 mod scan;
 mod setup;
+mod sweep;
 mod words;
 
 use std::io::{self, Write};
@@ -61,6 +62,7 @@ Results go to stdout, everything else to stderr. Exit codes:
 enum Command {
     Scan(Box<scan::Scan>),
     Check(Box<check::Check>),
+    Sweep(Box<sweep::Sweep>),
     Fetch(Box<fetch::Fetch>),
     Report(report::Report),
     Diff(diff::Diff),
@@ -82,6 +84,7 @@ impl Cli {
         match self.command {
             Command::Scan(scan) => scan.run(),
             Command::Check(check) => check.run(),
+            Command::Sweep(sweep) => sweep.run(),
             Command::Fetch(fetch) => fetch.run(),
             Command::Report(report) => report.run(),
             Command::Diff(diff) => diff.run(),

@@ -5,13 +5,14 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::{Context, Result, bail, ensure};
-use clap::Args;
+use clap::{Args, FromArgMatches as _};
 use jiff::Timestamp;
 use url::Host;
 
 use crate::exclude::Exclusions;
 use crate::list::Format;
 use crate::manifest::{ListFile, Manifest, RULES_VERSION};
+use crate::periodic::file::{Flag, Flaw};
 use crate::probe::Prober;
 use crate::registry::{OFFICIAL, Walk};
 use crate::resolve::QUESTIONS;
@@ -78,6 +79,47 @@ pub(super) struct Prepared {
 }
 
 impl Setup {
+    /// The setup that these flags of `scan` make.
+    ///
+    /// # Errors
+    /// The first flag that is none, or that cannot have its value, with its line.
+    pub(super) fn of_flags(flags: &[Flag]) -> Result<Self, Flaw> {
+        let command = || Self::augment_args(clap::Command::new("scan").no_binary_name(true));
+        let known: Vec<String> = command()
+            .get_arguments()
+            .filter_map(|it| it.get_long().map(str::to_owned))
+            // A sweep has a key of its own for that.
+            .filter(|it| it != "self-check")
+            .collect();
+        for flag in flags {
+            let flaw = |what| Flaw {
+                line: flag.line,
+                what,
+            };
+            if !known.contains(&flag.name) {
+                return Err(flaw(format!(
+                    "scan has no {}; a sweep takes {}",
+                    flag.name,
+                    known.join(", ")
+                )));
+            }
+            command()
+                .try_get_matches_from(arguments(flag))
+                .map_err(|error| {
+                    let said = error.render().to_string();
+                    let said = said.lines().next().unwrap_or_default();
+                    flaw(said.trim_start_matches("error: ").to_owned())
+                })?;
+        }
+        let read = command()
+            .try_get_matches_from(flags.iter().flat_map(arguments))
+            .and_then(|matches| Self::from_arg_matches(&matches));
+        read.map_err(|error| Flaw {
+            line: flags.first().map_or(1, |it| it.line),
+            what: error.to_string(),
+        })
+    }
+
     /// A new run of the lists in a directory.
     ///
     /// # Errors
@@ -329,6 +371,16 @@ impl Setup {
         }
         Ok(())
     }
+}
+
+/// A flag as it is typed.
+fn arguments(flag: &Flag) -> Vec<String> {
+    let name = &flag.name;
+    if flag.values.is_empty() {
+        return vec![format!("--{name}")];
+    }
+    let values = flag.values.iter();
+    values.map(|value| format!("--{name}={value}")).collect()
 }
 
 /// The width that this machine's file descriptors allow. The limit is raised as far as it goes.

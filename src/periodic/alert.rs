@@ -18,7 +18,7 @@ names! {
         Change = "change",
         /// A threshold was crossed.
         Regression = "regression",
-        /// A run failed, or is incomplete.
+        /// A run failed, is incomplete, or did not take place.
         Failure = "failure",
     }
 }
@@ -73,11 +73,11 @@ pub fn alerts(line: &Line, evidence: &Evidence<'_>, thresholds: &Thresholds) -> 
     let changes = evidence.diff.map(changes).unwrap_or_default();
     let regressions = regressions(evidence, thresholds);
     let failures = match line.status {
-        Some(Status::Failed | Status::Incomplete | Status::Missed) => {
+        Some(Status::Failed | Status::Incomplete) => {
             let status = line.status.map_or("", Status::name);
             vec![format!("the run is {status}: {}", line.reason)]
         }
-        Some(Status::Complete) | None => Vec::new(),
+        Some(Status::Complete | Status::Missed) | None => Vec::new(),
     };
     [
         (Event::Change, changes),
@@ -88,6 +88,21 @@ pub fn alerts(line: &Line, evidence: &Evidence<'_>, thresholds: &Thresholds) -> 
     .filter(|(_, reasons)| !reasons.is_empty())
     .map(|(event, reasons)| Alert { event, reasons })
     .collect()
+}
+
+/// The alert of starts that were missed, however many; `last` is the last of them.
+#[must_use]
+pub fn missed(last: &Line, starts: u64) -> Alert {
+    let until = last
+        .deals_with()
+        .map_or_else(String::new, |it| it.to_string());
+    Alert {
+        event: Event::Failure,
+        reasons: vec![format!(
+            "{starts} starts were missed up to {until}: {}",
+            last.reason
+        )],
+    }
 }
 
 /// Confirmed changes of the world, and endpoints that came or went. An outcome tells of its verdict, too.

@@ -10,6 +10,7 @@ pub mod file;
 pub mod health;
 pub mod history;
 pub mod metrics;
+pub mod page;
 pub mod retention;
 pub mod schedule;
 pub mod series;

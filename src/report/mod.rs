@@ -19,6 +19,7 @@ mod text;
 pub use change::{change_csv, change_json, change_markdown, change_text};
 pub use csv::csv_long;
 pub use html::Page;
+pub(crate) use html::{Curve, Plot, Point, Tone, escaped, still, visible};
 pub use json::{SCHEMA, json};
 pub use junit::junit;
 pub use markdown::markdown;

@@ -13,16 +13,16 @@ use super::escaped;
 use crate::outcome::Verdict;
 
 /// How wide a chart is drawn: as wide as it is shown on a telephone, so that its words keep their size there.
-const WIDTH: u32 = 400;
+pub(super) const WIDTH: u32 = 400;
 /// The size of a word. The backend writes a font size that is smaller by 1.24.
 const WORDS: f64 = 12.5 * 1.24;
-const SMALL: f64 = 11.0 * 1.24;
+pub(super) const SMALL: f64 = 11.0 * 1.24;
 /// The longest label, in characters.
 const LABEL: usize = 42;
 
 /// A stand-in for a colour of the style sheet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Tone {
+pub(crate) enum Tone {
     /// Words.
     Ink,
     /// Words of less weight.
@@ -37,7 +37,7 @@ pub(super) enum Tone {
 
 impl Tone {
     /// The stand-in: a blue so dark that nobody would choose it, numbered.
-    fn stand_in(self) -> RGBColor {
+    pub(super) fn stand_in(self) -> RGBColor {
         let number = match self {
             Self::Ink => 1,
             Self::Quiet => 2,
@@ -48,7 +48,7 @@ impl Tone {
         RGBColor(0, 0, number)
     }
 
-    fn variable(self) -> String {
+    pub(crate) fn variable(self) -> String {
         match self {
             Self::Ink => "--ink".to_owned(),
             Self::Quiet => "--quiet".to_owned(),
@@ -78,8 +78,8 @@ pub(super) struct Bar {
     pub(super) tone: Tone,
 }
 
-type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
-type Drawn<'a> = Result<
+pub(super) type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
+pub(super) type Drawn<'a> = Result<
     (),
     DrawingAreaErrorKind<<SVGBackend<'a> as plotters::prelude::DrawingBackend>::ErrorType>,
 >;
@@ -250,7 +250,7 @@ fn drawn(
 }
 
 /// Draws, puts the style sheet's variables in place of the stand-ins, and says what the picture shows.
-fn sized(
+pub(super) fn sized(
     title: &str,
     described: &str,
     size: (u32, u32),
@@ -289,7 +289,7 @@ fn described(bars: &[Bar]) -> String {
     said.join("; ")
 }
 
-fn words_style(size: f64, tone: Tone, towards: HPos) -> TextStyle<'static> {
+pub(super) fn words_style(size: f64, tone: Tone, towards: HPos) -> TextStyle<'static> {
     let colour = tone.stand_in();
     ("sans-serif", size)
         .into_font()
@@ -297,7 +297,7 @@ fn words_style(size: f64, tone: Tone, towards: HPos) -> TextStyle<'static> {
         .pos(Pos::new(towards, VPos::Top))
 }
 
-fn words(
+pub(super) fn words(
     area: &Area,
     text: &str,
     at: (i32, i32),
@@ -312,7 +312,7 @@ fn words(
     ))
 }
 
-fn fill(area: &Area, from: (i32, i32), to: (i32, i32), tone: Tone) -> Drawn<'static> {
+pub(super) fn fill(area: &Area, from: (i32, i32), to: (i32, i32), tone: Tone) -> Drawn<'static> {
     area.draw(&Rectangle::new([from, to], tone.stand_in().filled()))
 }
 

@@ -3,6 +3,7 @@
 
 mod chart;
 mod figures;
+mod line;
 mod told;
 
 use std::collections::BTreeMap;
@@ -25,7 +26,11 @@ use crate::finding::Check;
 use crate::outcome::{Era, Hint, Outcome, Verdict};
 use crate::row::Row;
 use crate::tally::{Summary, Table};
-use told::{LADDER, Told, visible};
+use told::{LADDER, Told};
+
+pub(crate) use chart::Tone;
+pub(crate) use line::{Curve, Plot, Point};
+pub(crate) use told::visible;
 
 const STYLE: &str = include_str!("page.css");
 const SCRIPT: &str = include_str!("page.js");
@@ -276,6 +281,21 @@ fn head(summary: &Summary) -> String {
     )
 }
 
+/// A page without a script, in the same style and with more of its own. `body` is HTML.
+pub(crate) fn still(title: &str, style: &str, body: &str) -> String {
+    let style = format!("{STYLE}{style}");
+    format!(
+        "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
+         <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'sha256-{}'; \
+         base-uri 'none'; form-action 'none'\">\n\
+         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
+         <meta name=\"color-scheme\" content=\"light dark\">\n<meta name=\"referrer\" content=\"no-referrer\">\n\
+         <title>{}</title>\n<style>{style}</style>\n</head>\n<body>\n{body}</body>\n</html>\n",
+        hash(&style),
+        escaped(title),
+    )
+}
+
 fn hash(text: &str) -> String {
     STANDARD.encode(Sha256::digest(text.as_bytes()))
 }
@@ -344,7 +364,7 @@ fn prose(text: &str) -> String {
 }
 
 /// Text as it stands in HTML, between tags or in quotes.
-fn escaped(text: &str) -> String {
+pub(crate) fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for it in text.chars() {
         match it {

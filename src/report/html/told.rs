@@ -214,7 +214,7 @@ fn cut(text: &mut String, most: usize) -> bool {
 }
 
 /// A stranger's text with what would act or hide in it written out: `⟨U+202E⟩`.
-pub(super) fn visible(text: &str) -> String {
+pub(crate) fn visible(text: &str) -> String {
     shown(text, |_| false)
 }
 
