@@ -149,6 +149,18 @@ pub fn split(records: Vec<Record>) -> (Vec<Exchange>, Option<Detail>) {
 /// # Errors
 /// When the results cannot be read or understood.
 pub fn side<'a>(path: &Path, manifest: &'a Manifest) -> Result<Side<'a>> {
+    Ok(Side {
+        label: path.display().to_string(),
+        manifest,
+        rows: seen(path)?,
+    })
+}
+
+/// The rows of a run, as its results have them.
+///
+/// # Errors
+/// When the results cannot be read or understood.
+pub fn seen(path: &Path) -> Result<Vec<Seen>> {
     let results = path.join(file::RESULTS);
     let shown = results.display();
     let mut reader =
@@ -156,22 +168,16 @@ pub fn side<'a>(path: &Path, manifest: &'a Manifest) -> Result<Side<'a>> {
     let mut rows = Vec::new();
     for (number, row) in reader.deserialize::<BTreeMap<String, String>>().enumerate() {
         let row = row
-            .with_context(|| format!("cannot understand row {} of {shown}", number + 1))
-            .and_then(|row| {
-                seen(row)
-                    .with_context(|| format!("cannot understand row {} of {shown}", number + 1))
-            })?;
+            .map_err(anyhow::Error::new)
+            .and_then(seen_row)
+            .with_context(|| format!("cannot understand row {} of {shown}", number + 1))?;
         rows.push(row);
     }
-    Ok(Side {
-        label: path.display().to_string(),
-        manifest,
-        rows,
-    })
+    Ok(rows)
 }
 
 /// A row of results, by the names of its columns.
-fn seen(mut row: BTreeMap<String, String>) -> Result<Seen> {
+fn seen_row(mut row: BTreeMap<String, String>) -> Result<Seen> {
     let mut take = |name: &str| {
         row.remove(name)
             .with_context(|| format!("it has no {name}"))

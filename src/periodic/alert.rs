@@ -293,7 +293,7 @@ mod tests {
                     },
                 )
             });
-            endpoints.add(rows.into_iter());
+            endpoints.add(&rows);
             let evidence = Evidence {
                 endpoints: Some(&endpoints),
                 ..Evidence::default()

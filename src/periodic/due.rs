@@ -148,8 +148,9 @@ fn promptness(
     following: Option<Timestamp>,
 ) -> Start {
     let period = following.map_or(i64::MAX, |it| it.as_second() - latest.as_second());
-    let tolerance =
-        SignedDuration::from_secs(TOLERANCE.min(period / 10)).saturating_add(seen.allowed);
+    // A rhythm of seconds still has a machine's own delays.
+    let tolerance = SignedDuration::from_secs(TOLERANCE.min(period / 10).max(1));
+    let tolerance = tolerance.saturating_add(seen.allowed);
     if late <= tolerance {
         Start::OnTime
     } else if due < seen.awake_since {

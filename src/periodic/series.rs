@@ -39,7 +39,7 @@ pub fn stretches(lines: &[Line]) -> Vec<Vec<&Line>> {
 
 /// Whether two runs asked the same with the same instrument.
 #[must_use]
-pub fn is_comparable(one: &Line, other: &Line) -> bool {
+fn is_comparable(one: &Line, other: &Line) -> bool {
     one.population == other.population && one.instrument == other.instrument
 }
 
@@ -117,7 +117,7 @@ impl Track {
     }
 }
 
-/// Every endpoint of the last runs. Memory grows with their number, and not with that of runs.
+/// Every endpoint of the last [`KEPT`] runs. Memory grows with their number, and not with that of runs.
 #[derive(Debug, Clone, Default)]
 pub struct Endpoints {
     runs: usize,
@@ -125,27 +125,39 @@ pub struct Endpoints {
     pub tracks: BTreeMap<String, Track>,
 }
 
+/// A row of a run: an endpoint's address, its name, and how it fared.
+pub type Fare = (String, String, Fared);
+
 impl Endpoints {
     /// Adds a run after those that were added; of several rows with one address the first stands for it.
-    pub fn add(&mut self, rows: impl Iterator<Item = (String, String, Fared)>) {
+    pub fn add(&mut self, rows: &[Fare]) {
+        if self.runs == KEPT {
+            self.runs -= 1;
+            for track in self.tracks.values_mut() {
+                track.fared.remove(0);
+            }
+        }
         for (address, name, fared) in rows {
-            let track = self.tracks.entry(address).or_default();
+            let track = self.tracks.entry(address.clone()).or_default();
             if track.fared.len() > self.runs {
                 continue;
             }
             track.fared.resize(self.runs, None);
             track
                 .fared
-                .push(fared.verdict.is_measured().then_some(fared));
-            track.name = name;
+                .push(fared.verdict.is_measured().then_some(*fared));
+            track.name.clone_from(name);
         }
         self.runs += 1;
         for track in self.tracks.values_mut() {
             track.fared.resize(self.runs, None);
         }
+        // Who has not been heard of in all these runs is forgotten.
+        self.tracks
+            .retain(|_, track| track.fared.iter().any(Option::is_some));
     }
 
-    /// Runs that were added.
+    /// Runs that are kept.
     #[must_use]
     pub const fn runs(&self) -> usize {
         self.runs
@@ -242,9 +254,17 @@ mod tests {
         };
         let mut endpoints = Endpoints::default();
         let row = |address: &str| (address.to_owned(), address.to_owned(), works);
-        endpoints.add([row("a"), row("a")].into_iter());
-        endpoints.add([row("b")].into_iter());
+        endpoints.add(&[row("a"), row("a")]);
+        endpoints.add(&[row("b")]);
         assert_eq!(endpoints.tracks["a"].fared, [Some(works), None]);
         assert_eq!(endpoints.tracks["b"].fared, [None, Some(works)]);
+        for _ in 0..KEPT - 1 {
+            endpoints.add(&[row("b")]);
+        }
+        assert_eq!(endpoints.runs(), KEPT);
+        assert!(
+            !endpoints.tracks.contains_key("a"),
+            "memory does not grow with runs"
+        );
     }
 }

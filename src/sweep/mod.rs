@@ -16,13 +16,13 @@ use jiff::{SignedDuration, Timestamp};
 pub use archive::file;
 
 use self::archive::{Archive, Lock};
+use self::run::Fares;
 use crate::manifest::{Occasion, Start};
 use crate::periodic::due::{self, Next, Seen};
 use crate::periodic::file::{Hook, Sweep, Sweeps};
 use crate::periodic::history::{Line, Reason};
 use crate::periodic::metrics::Standing;
 use crate::periodic::schedule::Schedule;
-use crate::periodic::series::Endpoints;
 use crate::tally::Summary;
 
 /// What woke the loop.
@@ -129,8 +129,8 @@ pub struct Keeper {
     sweeps: Vec<Sweep>,
     archive: Archive,
     standings: BTreeMap<String, Standing>,
-    /// How the endpoints of each sweep fared, as the page shows it.
-    endpoints: BTreeMap<String, Endpoints>,
+    /// How the endpoints of each sweep fared.
+    fares: BTreeMap<String, Fares>,
     /// Somebody has been looking at the clock since.
     awake_since: Timestamp,
     nap: SignedDuration,
@@ -146,7 +146,7 @@ impl Keeper {
             archive: Archive::open(&sweeps.dir)?,
             sweeps: sweeps.sweeps,
             standings: BTreeMap::new(),
-            endpoints: BTreeMap::new(),
+            fares: BTreeMap::new(),
             awake_since: desk.now(),
             nap: NAP,
         };

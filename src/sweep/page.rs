@@ -5,7 +5,7 @@ use anyhow::Result;
 
 use super::Keeper;
 use super::archive::file;
-use super::run::read_endpoints;
+use super::run::Fares;
 use crate::periodic::badge::badge;
 use crate::periodic::history::Line;
 use crate::periodic::page::{RUNS, Shown, index};
@@ -23,21 +23,19 @@ impl Keeper {
         store::replace(&folder.join(format!("{sweep}.svg")), |to| {
             Ok(to.write_all(badge.as_bytes())?)
         })?;
-        self.endpoints
-            .insert(sweep.to_owned(), read_endpoints(&folder, &lines));
         let mut shown = Vec::new();
         for name in self.archive.sweeps() {
             let lines = self.archive.lines(&name);
-            let endpoints = self
-                .endpoints
+            let fares = self
+                .fares
                 .entry(name.clone())
-                .or_insert_with(|| read_endpoints(&folder, &lines));
+                .or_insert_with(|| Fares::read(&folder, &lines));
             let has_page =
                 |line: &&Line| folder.join(&line.run).join(run_file::REPORT_HTML).exists();
             let pages = lines.iter().rev().take(RUNS).filter(has_page);
             shown.push(Shown {
                 pages: pages.map(|it| it.run.clone()).collect(),
-                endpoints: endpoints.clone(),
+                endpoints: fares.all.clone(),
                 next_start: self.standings.get(&name).and_then(|it| it.next_start),
                 name,
                 lines,

@@ -15,3 +15,4 @@ mod lists;
 mod loopback;
 mod readme;
 mod world;
+mod year;

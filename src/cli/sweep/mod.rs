@@ -42,13 +42,7 @@ pub(super) struct Sweep {
     #[arg(value_name = "LIST")]
     lists: Vec<PathBuf>,
     /// The file with the sweeps [default: sweeps.toml, where no LIST is given]
-    #[arg(
-        long,
-        env = "MCP_CENSUS_CONFIG",
-        value_name = "FILE",
-        global = true,
-        conflicts_with = "lists"
-    )]
+    #[arg(long, env = "MCP_CENSUS_CONFIG", value_name = "FILE", global = true)]
     config: Option<PathBuf>,
     /// Do one run of this sweep now and exit: for systemd timers, cron and Kubernetes
     #[arg(long, env = "MCP_CENSUS_ONCE", value_name = "NAME")]
@@ -153,6 +147,7 @@ impl Sweep {
         let (mut sweeps, setups) = if self.lists.is_empty() {
             self.read_file()?
         } else {
+            ensure!(self.config.is_none(), "name lists or a --config, not both");
             self.typed()?
         };
         if let Some(dir) = &self.dir {

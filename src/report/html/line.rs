@@ -67,8 +67,10 @@ impl Plot<'_> {
             points().map(|it| it.at).min().unwrap_or(0),
             points().map(|it| it.at).max().unwrap_or(0),
         );
+        // In days: an axis of whole seconds is more than plotters can divide.
+        let x = |at: i64| days(at - first);
         // A single point stands in the middle.
-        let margin = ((last - first) / 40).max(1800);
+        let margin = (days(last - first) / 40.0).max(0.02);
         let top = points().map(|it| it.interval.map_or(it.share, |(_, high)| high));
         let top = nice_top(top.fold(0.0, f64::max));
         sized(self.title, self.described, (WIDTH, HEIGHT), |area| {
@@ -78,7 +80,7 @@ impl Plot<'_> {
                 .margin_right(18)
                 .x_label_area_size(26)
                 .y_label_area_size(46)
-                .build_cartesian_2d(first - margin..last + margin, 0.0..top)?;
+                .build_cartesian_2d(-margin..days(last - first) + margin, 0.0..top)?;
             let percent = |it: &f64| {
                 if top < 5.0 {
                     format!("{it:.1} %")
@@ -86,7 +88,7 @@ impl Plot<'_> {
                     format!("{it:.0} %")
                 }
             };
-            let date = |it: &i64| (self.date)(*it);
+            let date = |it: &f64| (self.date)(first + seconds(*it));
             chart
                 .configure_mesh()
                 .disable_x_mesh()
@@ -103,29 +105,29 @@ impl Plot<'_> {
                 let dashes = (0..DASHES).map(|dash| {
                     let from = top * f64::from(dash) / f64::from(DASHES);
                     let to = from + top / f64::from(2 * DASHES);
-                    PathElement::new(vec![(*at, from), (*at, to)], Tone::Quiet.stand_in())
+                    PathElement::new(vec![(x(*at), from), (x(*at), to)], Tone::Quiet.stand_in())
                 });
                 chart.draw_series(dashes)?;
             }
             for curve in &self.curves {
                 let colour = curve.tone.stand_in();
                 for stretch in &curve.stretches {
-                    let ground = ground(stretch);
+                    let ground = ground(stretch, x);
                     if ground.len() > 3 {
                         chart.draw_series([Polygon::new(ground, colour.mix(GROUND))])?;
                     }
-                    let line: Vec<(i64, f64)> =
-                        stretch.iter().map(|it| (it.at, it.share)).collect();
+                    let line: Vec<(f64, f64)> =
+                        stretch.iter().map(|it| (x(it.at), it.share)).collect();
                     if let [alone] = stretch.as_slice() {
                         if let Some((low, high)) = alone.interval {
-                            let bar = vec![(alone.at, low), (alone.at, high)];
+                            let bar = vec![(x(alone.at), low), (x(alone.at), high)];
                             chart.draw_series([PathElement::new(
                                 bar,
                                 colour.mix(0.5).stroke_width(3),
                             )])?;
                         }
                         chart.draw_series([Circle::new(
-                            (alone.at, alone.share),
+                            (x(alone.at), alone.share),
                             2,
                             colour.filled(),
                         )])?;
@@ -140,10 +142,29 @@ impl Plot<'_> {
 }
 
 /// The outline of a stretch's intervals; nothing where one has none.
-fn ground(stretch: &[Point]) -> Vec<(i64, f64)> {
-    let highs = stretch.iter().map(|it| Some((it.at, it.interval?.1)));
-    let lows = stretch.iter().rev().map(|it| Some((it.at, it.interval?.0)));
+fn ground(stretch: &[Point], x: impl Fn(i64) -> f64) -> Vec<(f64, f64)> {
+    let highs = stretch.iter().map(|it| Some((x(it.at), it.interval?.1)));
+    let lows = stretch
+        .iter()
+        .rev()
+        .map(|it| Some((x(it.at), it.interval?.0)));
     highs.chain(lows).collect::<Option<_>>().unwrap_or_default()
+}
+
+#[expect(
+    clippy::cast_precision_loss,
+    reason = "a series is shorter than 2^52 seconds"
+)]
+const fn days(seconds: i64) -> f64 {
+    seconds as f64 / 86_400.0
+}
+
+#[expect(
+    clippy::cast_possible_truncation,
+    reason = "whole seconds are enough for a date"
+)]
+const fn seconds(days: f64) -> i64 {
+    (days * 86_400.0) as i64
 }
 
 /// A round number above the highest point.
