@@ -14,5 +14,6 @@ mod html;
 mod lists;
 mod loopback;
 mod readme;
+mod sweep;
 mod world;
 mod year;
