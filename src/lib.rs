@@ -17,7 +17,7 @@
 //!
 //! # Code map
 //!
-//! Dependencies point one way: `main -> cli -> {scan, reckon, world} -> {probe, lanes, store} -> pure`.
+//! Dependencies point one way: `main -> cli -> {sweep, scan, reckon, world} -> {watch, probe, lanes, store} -> pure`.
 //!
 //! Pure, so without IO, clock or runtime:
 //! - [`target`], [`roll`], [`list`]: a listed address, the frozen list, the formats lists come in
@@ -31,19 +31,23 @@
 //! - [`forecast`]: what a scan would do
 //! - [`diff`]: what changed between two runs, and what only the instrument changed
 //! - [`manifest`]: what a run was
+//! - [`periodic`]: when sweeps are due, what became of each start, what the series shows, what is worth an alert
 //!
 //! Shell, all the IO there is:
 //! - [`probe`] connects to targets, with [`resolve`] for names and addresses, [`trust`] for certificates, and
 //!   [`fault`], which alone knows what other libraries call their errors
 //! - [`road`] paces, [`lanes`] drives, [`scan`] runs, [`store`] keeps, [`reckon`] reads back, [`progress`] shows
+//! - [`watch`] holds a scan back while the instrument is in doubt
+//! - [`sweep`] keeps sweeps at their times; it is handed a desk that scans, so that a test can hand it another
 //! - [`registry`] takes a registry's list into a file
 //! - [`world`] serves the loopback servers of the demo and the gauntlet
 //! - [`cli`] says what was typed
 //!
 //! # Invariants
 //!
-//! 1. Only `probe` and `resolve` send anything; only `store` writes a run, and `registry` a fetched list; nothing pure reads a clock.
-//!    `tests/architecture.rs` holds the pure modules to it.
+//! 1. Only `probe` and `resolve` send anything to strangers, and `sweep` to whom its operator names; only `store` writes a
+//!    run, `registry` a fetched list, and `sweep` a history; nothing pure reads a clock. `tests/architecture.rs` holds the
+//!    pure modules to it.
 //! 2. An exchange is never changed or dropped once it is written. Outcomes are computed from it, never stored
 //!    without it.
 //! 3. `classify` is total and deterministic: the same evidence gives the same tables, byte for byte.
@@ -54,7 +58,9 @@
 //! 7. What a server said is data: bounded on the way in, inert on the way out.
 //! 8. No request goes to an address that is not public unless a range was opened, nor to one site faster than
 //!    its pace. The address that was checked is the one that is connected to.
-//! 9. stdout carries the result that was asked for; everything else goes to stderr.
+//! 9. A start of a sweep is dealt with once, run or missed, and `history.csv` has one line for it. What a killed process
+//!    left is finished or closed by the next.
+//! 10. stdout carries the result that was asked for; everything else goes to stderr.
 
 pub mod body;
 pub mod catalogue;

@@ -120,8 +120,15 @@ fn breaks(stretches: &[Vec<&Line>]) -> Vec<(Timestamp, String)> {
         .iter()
         .skip(1)
         .filter_map(|it| it.first())
-        .filter_map(|line| Some((line.started_at?, line.breaks.replace(';', ", "))))
+        .filter_map(|line| Some((line.started_at?, said_breaks(line))))
         .collect()
+}
+
+fn said_breaks(line: &Line) -> String {
+    if line.breaks.is_empty() {
+        return "the run before cannot be read".to_owned();
+    }
+    line.breaks.replace(';', ", ")
 }
 
 fn tell_breaks(out: &mut String, breaks: &[(Timestamp, String)]) {
@@ -312,8 +319,8 @@ fn endpoints(out: &mut String, endpoints: &Endpoints) {
         .count();
     let _ = writeln!(
         out,
-        "<h3>Availability</h3>\n<p class=\"basis\">Of {} endpoints in the last {} runs, {} were available whenever they \
-         were measured; {flapping} of the others flap. Flapping ones come first.</p>",
+        "<h3>Availability</h3>\n<p class=\"basis\">{} endpoints in the last {} runs. Available whenever measured: {}. \
+         Flapping: {flapping}; they come first.</p>",
         grouped(endpoints.tracks.len() as u64),
         endpoints.runs().min(SPANS[2]),
         grouped((endpoints.tracks.len() - listed.len()) as u64),

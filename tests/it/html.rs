@@ -10,10 +10,15 @@ use std::time::{Duration, Instant};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use jiff::Timestamp;
 use mcp_census::exchange::{Answer, Body, BodyEnd, Exchange, Leg, Reply, Timing};
 use mcp_census::inquiry;
+use mcp_census::manifest::Start;
 use mcp_census::mcp::{ASKED_VERSION, INITIALIZE_ID, Identity};
-use mcp_census::outcome::{Detail, Unmeasured};
+use mcp_census::outcome::{Detail, Unmeasured, Verdict};
+use mcp_census::periodic::history::{Line, Status};
+use mcp_census::periodic::page::Shown;
+use mcp_census::periodic::series::{Endpoints, Fared};
 use mcp_census::report::Page;
 use mcp_census::roll::{Freezer, Listed};
 use mcp_census::row::Row;
@@ -217,8 +222,32 @@ const READER: &str = r##"
 })();
 "##;
 
+/// Looks at a page that has no script of its own.
+const ONLOOKER: &str = r##"
+const seen = {
+  title: document.title,
+  wrong,
+  asked: performance.getEntriesByType("resource").map((it) => it.name),
+  images: document.images.length,
+  wide: document.documentElement.scrollWidth - innerWidth,
+  charts: [...document.querySelectorAll("svg")].filter((it) =>
+    it.getAttribute("role") === "img" && it.getAttribute("aria-label") && it.querySelector("title")).length,
+  rules: document.querySelectorAll("svg [stroke='var(--quiet)']").length,
+  text: document.body.innerText,
+};
+const out = document.createElement("output");
+out.id = "seen";
+out.textContent = btoa(Array.from(new TextEncoder().encode(JSON.stringify(seen)), (it) => String.fromCharCode(it)).join(""));
+document.body.append(out);
+"##;
+
 /// A copy of a page with a reader in it, let in beside the page's own script by a nonce.
-fn read_copy(page: &str) -> String {
+fn read_copy(page: &str, reader: &str) -> String {
+    let page = &if page.contains("script-src ") {
+        page.to_owned()
+    } else {
+        page.replacen("default-src 'none';", "default-src 'none'; script-src ;", 1)
+    };
     let watched = page
         .replacen("script-src ", "script-src 'nonce-reader' ", 1)
         .replacen(
@@ -228,7 +257,7 @@ fn read_copy(page: &str) -> String {
         );
     let end = watched.rfind("</body>").unwrap();
     format!(
-        "{}<script nonce=\"reader\">{READER}</script>\n{}",
+        "{}<script nonce=\"reader\">{reader}</script>\n{}",
         &watched[..end],
         &watched[end..]
     )
@@ -236,9 +265,13 @@ fn read_copy(page: &str) -> String {
 
 /// Opens a page and gives what the reader saw. The browser can reach no host by name.
 fn read(browser: &Path, page: &str, width: u32) -> serde_json::Value {
+    read_with(browser, page, width, READER)
+}
+
+fn read_with(browser: &Path, page: &str, width: u32, reader: &str) -> serde_json::Value {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("report.html");
-    fs::write(&file, read_copy(page)).unwrap();
+    fs::write(&file, read_copy(page, reader)).unwrap();
     let mut child = Command::new(browser)
         .args([
             "--headless",
@@ -353,6 +386,122 @@ fn a_reader_sorts_filters_and_unfolds_and_nothing_a_server_said_runs() {
             seen["wide"].as_i64().unwrap() <= 0,
             "nothing is cut off at {width} px"
         );
+    }
+}
+
+/// A sweep of 120 runs: of another list from the 60th on, with other rules from the 90th on, missed and failed now and
+/// then, and with servers that come and go.
+fn series() -> Shown {
+    let mut lines = Vec::new();
+    let mut endpoints = Endpoints::default();
+    for run in 0..120_i64 {
+        let at = Timestamp::from_second(1_767_225_600 + run * 86_400).unwrap();
+        let status = match run % 17 {
+            5 => Status::Missed,
+            11 => Status::Failed,
+            _ => Status::Complete,
+        };
+        let is_run = status == Status::Complete;
+        let wave = (run * 7 % 23).unsigned_abs();
+        lines.push(Line {
+            run: if is_run {
+                format!("{run}-all")
+            } else {
+                String::new()
+            },
+            sweep: "all".into(),
+            scheduled_at: Some(at),
+            started_at: (status != Status::Missed).then_some(at),
+            status: Some(status),
+            reason: if is_run { String::new() } else { "down".into() },
+            start: is_run.then_some(Start::OnTime),
+            starts: 1,
+            population: (run / 60).to_string(),
+            instrument: (run / 90).to_string(),
+            breaks: match run {
+                60 => "population".into(),
+                91 => "rules_version".into(),
+                _ => String::new(),
+            },
+            working: if is_run { 550 + wave } else { 0 },
+            gated: if is_run { 240 - wave } else { 0 },
+            down: if is_run { 90 } else { 0 },
+            not_mcp: if is_run { 80 + wave / 2 } else { 0 },
+            faulty: if is_run { 6 } else { 0 },
+            unmeasured: 3,
+            requests: 2000,
+            duration_s: 65 * 60,
+            versions: format!("2025-06-18={} 2025-11-25={}", 500 - 2 * run, 50 + 2 * run),
+            auth: "bearer=200 no_challenge=40".into(),
+            errors: "-32601=3 -32602=1".into(),
+            ..Line::default()
+        });
+        if is_run {
+            let fare = |name: &str, works: bool| {
+                let verdict = if works {
+                    Verdict::Working
+                } else {
+                    Verdict::Down
+                };
+                let fared = Fared {
+                    verdict,
+                    confirmed: true,
+                };
+                (
+                    format!("https://{name}.example/mcp"),
+                    format!("{name} {HOSTILE}"),
+                    fared,
+                )
+            };
+            endpoints.add(&[
+                fare("steady", true),
+                fare("flaps", run % 3 > 0),
+                fare("left", run < 100),
+            ]);
+        }
+    }
+    Shown {
+        name: "all".into(),
+        pages: [lines[119].run.clone()].into(),
+        lines,
+        endpoints,
+        next_start: Timestamp::from_second(1_777_680_000).ok(),
+    }
+}
+
+#[test]
+fn the_page_of_the_sweeps_draws_their_series_and_asks_nobody() {
+    let page = mcp_census::periodic::page::index(&[series()]);
+    assert!(!page.contains("<script") && !page.contains("<img"));
+    // Where it is wanted, it stays to be looked at.
+    if let Some(path) = std::env::var_os("MCP_CENSUS_KEEP_PAGE") {
+        fs::write(path, &page).unwrap();
+    }
+    let Some(browser) = browser() else { return };
+    for width in [1280, 500] {
+        let seen = read_with(&browser, &page, width, ONLOOKER);
+        assert_eq!(seen["wrong"], serde_json::json!([]), "{seen:#}");
+        assert_eq!(seen["asked"], serde_json::json!([]), "the page asks nobody");
+        assert_eq!(seen["title"], "MCP census: periodic sweeps", "nothing ran");
+        assert_eq!((&seen["images"], &seen["charts"]), (&0.into(), &8.into()));
+        assert!(
+            seen["rules"].as_u64().unwrap() >= 8 * 2,
+            "two breaks in each"
+        );
+        assert!(
+            seen["wide"].as_i64().unwrap() <= 0,
+            "nothing is cut off at {width} px"
+        );
+        let text = seen["text"].as_str().unwrap();
+        for told in [
+            "2026-03-02 (population)",
+            "2026-04-02 (rules_version)",
+            "(flaps)",
+            "</script><script>",
+            "⟨U+202E⟩evil",
+        ] {
+            assert!(text.contains(told), "{told}: {text}");
+        }
     }
 }
 

@@ -104,7 +104,7 @@ fn every_command_of_the_help_is_in_the_readme() {
 fn every_flag_of_the_readme_is_in_the_help() {
     let mut help = String::new();
     for command in [
-        "scan", "check", "fetch", "report", "diff", "demo", "gauntlet",
+        "scan", "check", "sweep", "fetch", "report", "diff", "demo", "gauntlet",
     ] {
         let said = Command::new(env!("CARGO_BIN_EXE_mcp-census"))
             .args([command, "--help"])
@@ -119,6 +119,18 @@ fn every_flag_of_the_readme_is_in_the_help() {
     for flag in flags.filter(|flag| !["--release", "--path"].contains(flag)) {
         assert!(help.contains(flag), "no command has {flag}");
     }
+}
+
+#[test]
+fn the_sample_of_sweeps_is_one() {
+    let told = Command::new(env!("CARGO_BIN_EXE_mcp-census"))
+        .args(["sweep", "validate", "--config", "data/sweeps.toml"])
+        .current_dir(env!("CARGO_MANIFEST_DIR"))
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&told.stderr).into_owned();
+    assert!(told.status.success(), "{said}");
+    assert!(said.contains("2 sweeps"), "{said}");
 }
 
 #[test]
