@@ -30,12 +30,14 @@
 //! - [`tally`], [`stats`], [`report`], [`story`], [`explain`]: what is told of it
 //! - [`forecast`]: what a scan would do
 //! - [`diff`]: what changed between two runs, and what only the instrument changed
+//! - [`sampling`], [`vantage`]: what is asked where not all is, what a row says where several asked
 //! - [`manifest`]: what a run was
 //!
 //! Shell, all the IO there is:
 //! - [`probe`] connects to targets, with [`resolve`] for names and addresses, [`trust`] for certificates, and
 //!   [`fault`], which alone knows what other libraries call their errors
 //! - [`road`] paces, [`lanes`] drives, [`scan`] runs, [`store`] keeps, [`reckon`] reads back, [`progress`] shows
+//! - [`merge`] makes one run of several: shards of a list, or its vantage points
 //! - [`registry`] takes a registry's list into a file
 //! - [`world`] serves the loopback servers of the demo and the gauntlet
 //! - [`cli`] says what was typed
@@ -78,6 +80,7 @@ pub mod lanes;
 pub mod list;
 pub mod manifest;
 pub mod mcp;
+pub mod merge;
 mod names;
 pub mod outcome;
 pub mod probe;
@@ -91,6 +94,7 @@ pub mod road;
 pub mod robots;
 pub mod roll;
 pub mod row;
+pub mod sampling;
 pub mod scan;
 pub mod settle;
 pub mod sse;
@@ -100,4 +104,5 @@ pub mod story;
 pub mod tally;
 pub mod target;
 pub mod trust;
+pub mod vantage;
 pub mod world;

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::classify::Reading;
 use crate::exchange::{Exchange, Leg};
+use crate::finding::Finding;
 use crate::inquiry;
 use crate::outcome::{BodyKind, Detail, Era, Framing, Hint, Outcome, Session, Transport, Verdict};
 use crate::roll::{Aim, Entry};
@@ -168,6 +169,9 @@ impl<T: Cell> Cell for Option<T> {
 /// What the name of a column of the input's own gets in front.
 pub const INPUT_PREFIX: &str = "input_";
 
+/// What the name of a vantage gets in front: the column of a merged run that has its verdict.
+pub const VANTAGE_PREFIX: &str = "at_";
+
 /// The longest text of a server's that a cell holds, in characters.
 const LONGEST_SAID: usize = 200;
 
@@ -243,6 +247,14 @@ impl Row {
             requests: u32::try_from(exchanges.len()).unwrap_or(u32::MAX),
             started_at: exchanges.first().map(|it| it.started_at.to_string()),
         }
+    }
+
+    /// Adds something that was noticed beside the outcome.
+    pub fn notice(&mut self, finding: &Finding) {
+        if !self.findings.is_empty() {
+            self.findings.push(';');
+        }
+        self.findings.push_str(&finding.to_string());
     }
 }
 

@@ -3,7 +3,9 @@
 
 use serde::{Serialize, Serializer};
 
+use super::Drawn;
 use crate::finding::Check;
+use crate::manifest::Setting;
 use crate::names::names;
 use crate::stats;
 
@@ -14,6 +16,8 @@ names! {
         Outcomes = "outcomes",
         /// Verdicts: what the outcomes come to.
         Verdicts = "verdicts",
+        /// What the sample tells of the whole list.
+        Estimates = "estimates",
         /// How far each endpoint got, layer by layer.
         Funnel = "funnel",
         /// What narrows the outcomes.
@@ -46,6 +50,12 @@ names! {
         RowsToActOn = "rows_to_act_on",
         /// What was not measured, and why.
         NotMeasured = "not_measured",
+        /// What several vantage points say of the same rows.
+        Disagreement = "disagreement",
+        /// The control arm: rows that worked, asked again at the end.
+        Control = "control",
+        /// The instrument: its versions, its parameters, and what was tried on it.
+        Instrument = "instrument",
     }
 }
 
@@ -78,6 +88,18 @@ pub struct RunFacts {
     /// Suffixes beside the public list under which every name is a site of its own.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub suffixes: Vec<String>,
+    /// How the rows were drawn, where not all were to be asked.
+    #[serde(skip)]
+    pub drawn: Option<Drawn>,
+    /// What the sample is, in words.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sample: Option<String>,
+    /// The vantage points, where they are several.
+    #[serde(skip)]
+    pub vantages: Vec<String>,
+    /// The settings of the instrument, each value with how many of the runs had it; its table is made of them.
+    #[serde(skip)]
+    pub instrument: Vec<(Setting, String, u64)>,
 }
 
 /// Everything a report says.
@@ -114,6 +136,11 @@ impl Summary {
         self.facts.ended_at = None;
         self.tables.retain(|it| !it.is_timed());
         for table in &mut self.tables {
+            // A world's name server listens where the system lets it.
+            if table.name == TableName::Instrument {
+                let dns = Setting::DnsServer.name();
+                table.lines.retain(|it| it.key[0] != dns);
+            }
             if table.name == TableName::Findings {
                 table
                     .lines

@@ -13,5 +13,6 @@ mod fuzz;
 mod html;
 mod lists;
 mod loopback;
+mod merge;
 mod readme;
 mod world;

@@ -27,7 +27,7 @@ use crate::row::Row;
 use crate::tally::{Summary, Table};
 use told::{LADDER, Told, visible};
 
-const STYLE: &str = include_str!("page.css");
+pub(super) const STYLE: &str = include_str!("page.css");
 const SCRIPT: &str = include_str!("page.js");
 
 /// Rows whose exchanges are packed together, and unpacked together when one of them is unfolded.
@@ -142,9 +142,17 @@ impl Page {
         self.details
             .entry(format!("{}/{}", row.outcome, visible(&row.detail)))
             .or_insert_with(|| explain::detail(row.outcome, &row.detail));
-        self.pending.push(Told::of(exchanges));
+        // Only now is it known that nothing is added to the row before.
         if self.pending.len() == CHUNK {
             self.pack_pending();
+        }
+        self.pending.push(Told::of(exchanges));
+    }
+
+    /// Adds what another vantage exchanged with the endpoint of the row that was added last.
+    pub fn add_elsewhere(&mut self, vantage: &str, exchanges: &[Exchange]) {
+        if let Some(told) = self.pending.last_mut() {
+            told.add_from(vantage, exchanges);
         }
     }
 
@@ -276,7 +284,7 @@ fn head(summary: &Summary) -> String {
     )
 }
 
-fn hash(text: &str) -> String {
+pub(super) fn hash(text: &str) -> String {
     STANDARD.encode(Sha256::digest(text.as_bytes()))
 }
 
@@ -344,7 +352,7 @@ fn prose(text: &str) -> String {
 }
 
 /// Text as it stands in HTML, between tags or in quotes.
-fn escaped(text: &str) -> String {
+pub(super) fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for it in text.chars() {
         match it {

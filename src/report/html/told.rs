@@ -95,6 +95,18 @@ impl Told {
         told.within(LADDER[0])
     }
 
+    /// Adds what was exchanged from another vantage, as far as there is room.
+    pub(super) fn add_from(&mut self, vantage: &str, exchanges: &[Exchange]) {
+        let room = LADDER[0].exchanges.saturating_sub(self.exchanges.len());
+        self.exchanges
+            .extend(exchanges.iter().take(room).map(|it| Sent {
+                timing: format!("Asked from {}", visible(vantage)),
+                ..sent(it)
+            }));
+        self.more += exchanges.len().saturating_sub(room);
+        *self = self.within(LADDER[0]);
+    }
+
     /// What of it other bounds let through.
     pub(super) fn within(&self, bounds: Bounds) -> Self {
         let mut told = self.clone();
