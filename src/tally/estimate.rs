@@ -136,19 +136,18 @@ impl Tally {
         let count: f64 = terms.iter().map(|it| it.weight * it.counted).sum();
         let share = count / of;
         let sites = terms.iter().filter(|it| it.measured > 0.0).count();
-        let size = effective_size(&terms, share, of, stats::fraction(drawn_units, units))
-            .unwrap_or(stats::float(sites as u64))
-            .min(rows);
-        // One site says nothing of the others.
-        let interval = if sites > 1 {
-            let penalty = stats::normal_to_student(sites - 1);
-            stats::wilson_sized(share, size * penalty * penalty)
+        let part = stats::fraction(drawn_units, units);
+        let measured = effective_size(&terms, share, of, part);
+        // Where every site was drawn, the sites are no sample, and only the rows within them vary.
+        let size = if drawn_units == units {
+            measured.unwrap_or(rows).min(rows)
         } else {
-            stats::Interval {
-                low: 0.0,
-                high: 1.0,
-            }
+            let size = measured.unwrap_or(stats::float(sites as u64)).min(rows);
+            // One site says nothing of the others.
+            let penalty = stats::normal_to_student(sites.saturating_sub(1));
+            size * penalty * penalty
         };
+        let interval = stats::wilson_sized(share, size);
         Some(Estimate {
             count,
             of,
@@ -169,7 +168,7 @@ fn ratio_of<'a>(scores: impl Iterator<Item = &'a Score>) -> (u64, u64) {
 /// cannot be told from how they vary.
 fn effective_size(terms: &[Term], share: f64, of: f64, drawn: f64) -> Option<f64> {
     let n = stats::float(terms.len() as u64);
-    if n < 2.0 {
+    if n < 2.0 && drawn < 1.0 {
         return None;
     }
     let between: f64 = terms
@@ -177,7 +176,7 @@ fn effective_size(terms: &[Term], share: f64, of: f64, drawn: f64) -> Option<f64
         .map(|it| (it.weight * (it.counted - share * it.measured)).powi(2))
         .sum::<f64>()
         * n
-        / (n - 1.0);
+        / (n - 1.0).max(1.0);
     let within: f64 = terms
         .iter()
         .filter(|it| it.asked > 1.0)

@@ -15,4 +15,5 @@ mod lists;
 mod loopback;
 mod merge;
 mod readme;
+mod recompute;
 mod world;
