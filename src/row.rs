@@ -11,6 +11,7 @@ use crate::outcome::{BodyKind, Detail, Era, Framing, Hint, Outcome, Session, Tra
 use crate::roll::{Aim, Entry};
 use crate::settle::Settled;
 use crate::target;
+use crate::unseen;
 
 /// Declares the row, and `COLUMNS` with what each column holds.
 macro_rules! columns {
@@ -279,13 +280,13 @@ pub fn framing(row: &Row) -> Option<Framing> {
 /// Makes a cell inert in a spreadsheet: what a stranger's server said must not run there.
 ///
 /// A value that starts with `=`, `+`, `-`, `@`, tab or carriage return and is no number gets a quote in
-/// front; control characters become spaces; bidirectional controls, which reorder what a reader sees, go.
+/// front; what acts becomes a space; what hides or reorders what a reader sees goes.
 #[must_use]
 pub fn inert(cell: &str) -> String {
     let plain: String = cell
         .chars()
-        .filter(|it| !matches!(it, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}'))
-        .map(|it| if it.is_control() { ' ' } else { it })
+        .filter(|it| !unseen::hides(*it))
+        .map(|it| if unseen::acts(it) { ' ' } else { it })
         .collect();
     let dangerous = cell.starts_with(['=', '+', '-', '@', '\t', '\r'])
         || plain.starts_with(['=', '+', '-', '@']);

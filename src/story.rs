@@ -7,6 +7,7 @@ use crate::coding;
 use crate::exchange::{Answer, BodyEnd, Exchange, Fault, Reply, Request};
 use crate::finding::{Check, Finding};
 use crate::row::Row;
+use crate::unseen;
 
 /// How much of a body is shown, in characters.
 const BODY_SHOWN: usize = 1200;
@@ -176,7 +177,15 @@ fn cut(text: &str, most: usize) -> String {
 
 /// Text that moves no cursor and reorders nothing.
 fn inert(text: &str) -> String {
-    text.chars().map(|it| if it.is_control() || matches!(it, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}') { '\u{fffd}' } else { it }).collect()
+    text.chars()
+        .map(|it| {
+            if unseen::acts(it) || unseen::hides(it) {
+                '\u{fffd}'
+            } else {
+                it
+            }
+        })
+        .collect()
 }
 
 #[cfg(test)]

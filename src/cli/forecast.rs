@@ -7,6 +7,7 @@ use serde_json::json;
 
 use crate::forecast::{Outlook, Tempo, Variants};
 use crate::tally::grouped;
+use crate::unseen;
 
 use super::lists::ListRead;
 
@@ -189,7 +190,8 @@ fn shown(text: &str) -> String {
     const LONGEST: usize = 160;
     text.chars()
         .take(LONGEST)
-        .map(|it| if it.is_control() { ' ' } else { it })
+        .filter(|it| !unseen::hides(*it))
+        .map(|it| if unseen::acts(it) { ' ' } else { it })
         .collect()
 }
 

@@ -11,6 +11,7 @@ use super::{WIDTH, interval, percent, wrap};
 use crate::diff::{Aspect, Cause, Change, Diff, Lone, Shift};
 use crate::row::inert;
 use crate::tally::{Share, grouped, plain};
+use crate::unseen;
 
 /// Changes that a text lists; the other formats list all.
 const LISTED: usize = 40;
@@ -232,7 +233,9 @@ fn plain_whole(text: &str) -> String {
     if text.chars().count() <= 100 {
         plain(text)
     } else {
-        text.chars().filter(|it| !it.is_control()).collect()
+        text.chars()
+            .filter(|it| !unseen::hides(*it) && !unseen::acts(*it))
+            .collect()
     }
 }
 

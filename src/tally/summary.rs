@@ -8,6 +8,7 @@ use crate::finding::Check;
 use crate::manifest::Setting;
 use crate::names::names;
 use crate::stats;
+use crate::unseen;
 
 names! {
     /// The tables of a report, in the order they are written in.
@@ -317,18 +318,8 @@ const KEY: usize = 120;
 pub fn plain(text: &str) -> String {
     let mut kept = text
         .chars()
-        .filter(|it| {
-            !matches!(it,
-                '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{61c}'
-                | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}')
-        })
-        .map(|it| {
-            if it.is_control() || matches!(it, '\u{2028}' | '\u{2029}') {
-                ' '
-            } else {
-                it
-            }
-        });
+        .filter(|it| !unseen::hides(*it))
+        .map(|it| if unseen::acts(it) { ' ' } else { it });
     let mut shown: String = kept.by_ref().take(KEY).collect();
     if kept.next().is_some() {
         shown.push_str("...");

@@ -10,6 +10,7 @@ mod cli;
 mod diff;
 mod fetch;
 mod fuzz;
+mod hostile;
 mod html;
 mod lists;
 mod loopback;

@@ -7,6 +7,7 @@ use serde::Serialize;
 use crate::coding;
 use crate::exchange::{Answer, BodyEnd, Exchange, Reply};
 use crate::story;
+use crate::unseen;
 
 /// How much of a row's exchanges is told.
 #[derive(Debug, Clone, Copy)]
@@ -238,11 +239,7 @@ fn visible_lines(text: &str) -> String {
 fn shown(text: &str, keep: impl Fn(char) -> bool) -> String {
     let mut shown = String::with_capacity(text.len());
     for it in text.chars() {
-        let acts = it.is_control()
-            || matches!(it,
-                '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}'
-                | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}');
-        if acts && !keep(it) {
+        if (unseen::hides(it) || unseen::acts(it)) && !keep(it) {
             let _ = write!(shown, "\u{27e8}U+{:04X}\u{27e9}", u32::from(it));
         } else {
             shown.push(it);
