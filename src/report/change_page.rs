@@ -4,9 +4,13 @@
 use std::fmt::Write as _;
 
 use super::change::{Sheet, headline, sheets};
+use super::html::chart::{Bar, Tone, parts};
 use super::html::{STYLE, escaped, hash};
-use crate::diff::Diff;
-use crate::tally::plain;
+use super::percent;
+use crate::diff::{Aspect, Diff, Shift};
+use crate::outcome::Verdict;
+use crate::stats::fraction;
+use crate::tally::{grouped, plain};
 
 /// Changes that a page lists; the CSV has all.
 const LISTED: usize = 5000;
@@ -32,6 +36,7 @@ pub fn change_page(diff: &Diff) -> String {
         escaped(&plain(before)),
         escaped(&plain(after)),
     );
+    out.push_str(&verdicts(diff));
     for sheet in sheets(diff, LISTED) {
         section(&mut out, &sheet);
     }
@@ -39,9 +44,62 @@ pub fn change_page(diff: &Diff) -> String {
     out
 }
 
+/// The verdicts of each run as a bar, one over the other, and what each colour is.
+fn verdicts(diff: &Diff) -> String {
+    let shifts: Vec<(Verdict, &Shift)> = diff
+        .shifts
+        .iter()
+        .filter(|it| it.aspect == Aspect::Verdict)
+        .filter_map(|it| Some((Verdict::named(it.value)?, it)))
+        .collect();
+    let bar = |title: &str, run: usize| {
+        let of_parts: Vec<Bar> = shifts
+            .iter()
+            .map(|(verdict, shift)| Bar {
+                label: verdict.to_string(),
+                count: shift.whole[run].0,
+                said: grouped(shift.whole[run].0),
+                tone: Tone::Of(*verdict),
+            })
+            .collect();
+        parts(title, &of_parts)
+    };
+    let mut out = format!(
+        "<section>\n<h2>Verdicts</h2>\n<div class=\"before-after\"><span>before</span>{}<span>after</span>{}</div>\n\
+         <ul class=\"legend\">\n",
+        bar("Verdicts before", 0),
+        bar("Verdicts after", 1),
+    );
+    for (verdict, shift) in &shifts {
+        let [before, after] = shift.whole.map(|(count, of)| {
+            let share = percent(fraction(count, of));
+            format!("{} ({share})", grouped(count))
+        });
+        let _ = writeln!(
+            out,
+            "<li class=\"{verdict}\"><b>{verdict}</b> <span class=\"about\">{before} before, {after} after</span></li>",
+        );
+    }
+    let [before, after] = diff
+        .shifts
+        .first()
+        .map_or([0, 0], |it| it.whole.map(|(_, of)| of));
+    let _ = writeln!(
+        out,
+        "</ul>\n<p class=\"basis\">Unit: endpoints; shares of all that each run measured, {} before and {} after.</p>\n</section>",
+        grouped(before),
+        grouped(after),
+    );
+    out
+}
+
 fn section(out: &mut String, sheet: &Sheet) {
     let folds = sheet.rows.len() > UNFOLDED;
-    let _ = writeln!(out, "<section>\n<h2>{}</h2>", escaped(sheet.heading));
+    let _ = writeln!(
+        out,
+        "<section class=\"changes\">\n<h2>{}</h2>",
+        escaped(sheet.heading)
+    );
     if folds {
         let _ = writeln!(out, "<details><summary>{} rows</summary>", sheet.rows.len());
     }

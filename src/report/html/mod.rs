@@ -1,7 +1,7 @@
 //! A census as one page for a browser: its figures drawn, its tables, and every row with what was exchanged. Strings
 //! in, a string out. The page asks nobody for anything; `page.js` shows what strangers' servers said as text only.
 
-mod chart;
+pub(super) mod chart;
 mod figures;
 mod told;
 
@@ -299,7 +299,7 @@ const ROWS: &str = "<section id=\"rows\" aria-labelledby=\"rows-title\">\n<h2 id
     <label>Site <input id=\"by-site\" list=\"sites\" placeholder=\"any\" autocomplete=\"off\"></label>\n\
     <datalist id=\"sites\"></datalist>\n\
     <button type=\"reset\">Clear</button>\n</form>\n\
-    <p id=\"shown\" role=\"status\"></p>\n\
+    <p id=\"shown\" role=\"status\"></p>\n<p id=\"printed\"></p>\n\
     <table id=\"results\" hidden><thead><tr></tr></thead><tbody></tbody></table>\n\
     <p><button type=\"button\" id=\"more\" hidden>Show more</button></p>\n</section>\n";
 
