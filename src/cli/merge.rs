@@ -8,6 +8,7 @@ use clap::Args;
 use crate::merge;
 use crate::store::RunDir;
 
+use super::conformance::Conformance;
 use super::report::Shape;
 use super::{Exit, say};
 
@@ -22,6 +23,8 @@ pub(super) struct Merge {
     out: PathBuf,
     #[command(flatten)]
     shape: Shape,
+    #[command(flatten)]
+    conformance: Conformance,
 }
 
 impl Merge {
@@ -42,7 +45,8 @@ impl Merge {
             return Err(error);
         }
         self.shape.show(&dir)?;
+        let held = self.conformance.write(&dir, self.shape.is_text())?;
         say(&format!("the run is in {}", self.out.display()));
-        Ok(Exit::Done)
+        Ok(held)
     }
 }
