@@ -7,7 +7,7 @@ mod told;
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
-use std::io::Write as _;
+use std::io::{self, BufWriter, Write as _};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -39,7 +39,8 @@ const ROOM: usize = 1400;
 /// A page under way. It keeps its rows packed, so it grows with what the page will be.
 #[derive(Debug)]
 pub struct Page {
-    rows: DeflateEncoder<Vec<u8>>,
+    /// Buffered: each write to an encoder costs it as much as a large one.
+    rows: BufWriter<DeflateEncoder<Vec<u8>>>,
     count: usize,
     pending: Vec<Told>,
     chunks: Vec<String>,
@@ -50,7 +51,10 @@ pub struct Page {
 impl Default for Page {
     fn default() -> Self {
         Self {
-            rows: DeflateEncoder::new(Vec::new(), Compression::default()),
+            rows: BufWriter::with_capacity(
+                64 << 10,
+                DeflateEncoder::new(Vec::new(), Compression::default()),
+            ),
             count: 0,
             pending: Vec::new(),
             chunks: Vec::new(),
@@ -170,7 +174,12 @@ impl Page {
         }
         let end: &[u8] = if self.count == 0 { b"[]" } else { b"]" };
         let _ = self.rows.write_all(end);
-        let rows = STANDARD.encode(self.rows.finish().unwrap_or_default());
+        let rows = self
+            .rows
+            .into_inner()
+            .map_err(io::IntoInnerError::into_error)
+            .and_then(DeflateEncoder::finish);
+        let rows = STANDARD.encode(rows.unwrap_or_default());
         let meanings = pack(&json!({
             "members": MEMBERS,
             "chunk": CHUNK,
@@ -315,7 +324,7 @@ fn tables(summary: &Summary) -> String {
 /// JSON, compressed, in an alphabet that can close no element.
 fn pack(value: &impl Serialize) -> String {
     let mut packed = DeflateEncoder::new(Vec::new(), Compression::default());
-    let _ = serde_json::to_writer(&mut packed, value);
+    let _ = packed.write_all(&serde_json::to_vec(value).unwrap_or_default());
     STANDARD.encode(packed.finish().unwrap_or_default())
 }
 
