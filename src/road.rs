@@ -167,9 +167,7 @@ impl Road {
         let now = Instant::now();
         if lanes.len() % SWEPT_EVERY == SWEPT_EVERY - 1 {
             // A lane that nobody uses and whose gap has passed is as good as a new one.
-            lanes.retain(|_, lane| {
-                Arc::strong_count(lane) > 1 || lane.state().opens() > now
-            });
+            lanes.retain(|_, lane| Arc::strong_count(lane) > 1 || lane.state().opens() > now);
         }
         let lane = Arc::new(Lane {
             site: site.to_owned(),
@@ -348,7 +346,10 @@ mod tests {
         assert_eq!(began.elapsed().as_millis(), 7_000);
         lane.pause(None);
         lane.pause(None);
-        assert!(!lane.is_closed(), "two answers of one moment are one refusal");
+        assert!(
+            !lane.is_closed(),
+            "two answers of one moment are one refusal"
+        );
         drop(road.turn(&lane, None).await);
         lane.pause(None);
         assert!(lane.is_closed());

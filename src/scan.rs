@@ -276,15 +276,10 @@ pub async fn run(run: Run, stop: Stop, show_progress: bool) -> Result<Manifest> 
 /// Drives the lanes until all are done, or the run is stopped at once, which it says.
 async fn drive(office: &Arc<Office>, lanes: Vec<Vec<u32>>, pace: Pace, stop: &Stop) -> bool {
     let desk = Arc::clone(office);
-    let mut driving = tokio::spawn(lanes::drive(
-        lanes,
-        pace,
-        stop.soft.clone(),
-        move |place| {
-            let office = Arc::clone(&desk);
-            async move { office.pursue(place).await }
-        },
-    ));
+    let mut driving = tokio::spawn(lanes::drive(lanes, pace, stop.soft.clone(), move |place| {
+        let office = Arc::clone(&desk);
+        async move { office.pursue(place).await }
+    }));
     tokio::select! {
         _ = &mut driving => false,
         () = stop.hard.cancelled() => {
@@ -540,7 +535,10 @@ impl Office {
                 return Some(exchanges);
             };
             if wait > LONGEST_SHORTAGE_WAIT || self.stop.soft.is_cancelled() {
-                *self.halted_by.lock().unwrap_or_else(PoisonError::into_inner) = Some(short);
+                *self
+                    .halted_by
+                    .lock()
+                    .unwrap_or_else(PoisonError::into_inner) = Some(short);
                 self.stop.soft.cancel();
                 return None;
             }
@@ -596,9 +594,7 @@ fn shortage(
         Reply::Fault(Fault::Local(it @ (LocalFault::Exhausted | LocalFault::NoNetwork))) => {
             Some(*it)
         }
-        Reply::Fault(Fault::Connect(ConnectFault::NoRoute))
-            if !others_answer && !has_network() =>
-        {
+        Reply::Fault(Fault::Connect(ConnectFault::NoRoute)) if !others_answer && !has_network() => {
             Some(LocalFault::NoNetwork)
         }
         Reply::Fault(_) | Reply::Answer(_) => None,
@@ -682,7 +678,13 @@ mod tests {
     #[test]
     fn the_site_asked_most_is_the_first_by_name_of_several() {
         let mut asked = Asked::default();
-        for site in ["b.example", "a.example", "c.example", "b.example", "a.example"] {
+        for site in [
+            "b.example",
+            "a.example",
+            "c.example",
+            "b.example",
+            "a.example",
+        ] {
             asked.count(site);
         }
         assert_eq!(asked.most, Some(("a.example".to_owned(), 2)));
