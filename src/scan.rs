@@ -479,7 +479,9 @@ impl Office {
                 return Pursuit::Forbidden(rule);
             }
             first = false;
-            tokio::time::sleep(Duration::from_millis(ask.wait_ms)).await;
+            if ask.wait_ms > 0 {
+                tokio::time::sleep(Duration::from_millis(ask.wait_ms)).await;
+            }
             add_headers(&mut ask, &inquiry.target.url, headers);
             let asked = self.ask(inquiry.target.endpoint, &ask, &inquiry.target.url, &home);
             let Some(exchanges) = asked.await else {

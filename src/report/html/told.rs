@@ -78,19 +78,28 @@ struct Said {
 }
 
 impl Told {
-    /// Everything that the widest bounds let through.
-    pub(super) fn of(exchanges: &[Exchange]) -> Self {
-        let told = Self {
+    /// That there were exchanges, and how to begin them again.
+    pub(super) fn in_short(exchanges: &[Exchange]) -> Self {
+        Self {
             curl: exchanges
                 .first()
                 .map(|it| story::curl(&it.request))
                 .unwrap_or_default(),
+            exchanges: Vec::new(),
+            more: exchanges.len(),
+        }
+    }
+
+    /// Everything that the widest bounds let through.
+    pub(super) fn of(exchanges: &[Exchange]) -> Self {
+        let told = Self {
             exchanges: exchanges
                 .iter()
                 .take(LADDER[0].exchanges)
                 .map(sent)
                 .collect(),
             more: exchanges.len().saturating_sub(LADDER[0].exchanges),
+            ..Self::in_short(exchanges)
         };
         told.within(LADDER[0])
     }
