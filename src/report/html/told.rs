@@ -233,6 +233,13 @@ fn visible_lines(text: &str) -> String {
 }
 
 fn shown(text: &str, keep: impl Fn(char) -> bool) -> String {
+    // Most texts have nothing to hide.
+    if text
+        .bytes()
+        .all(|it| matches!(it, b' '..=b'~') || keep(char::from(it)))
+    {
+        return text.to_owned();
+    }
     let mut shown = String::with_capacity(text.len());
     for it in text.chars() {
         let acts = it.is_control()
