@@ -87,13 +87,14 @@ impl Page {
     /// A page for so many rows.
     #[must_use]
     pub fn of(rows: u64) -> Self {
+        let is_large = rows > LARGE;
         Self {
             rows: BufWriter::with_capacity(
                 64 << 10,
-                DeflateEncoder::new(Vec::new(), Compression::default()),
+                DeflateEncoder::new(Vec::new(), level(is_large)),
             ),
             count: 0,
-            is_large: rows > LARGE,
+            is_large,
             pending: Vec::new(),
             chunks: Vec::new(),
             sites: BTreeMap::new(),
@@ -168,7 +169,7 @@ impl Page {
         let mut packed = String::new();
         for bounds in LADDER {
             let told: Vec<Told> = self.pending.iter().map(|it| it.within(bounds)).collect();
-            packed = pack(&told);
+            packed = pack(&told, level(self.is_large));
             if packed.len() <= room {
                 break;
             }
@@ -191,16 +192,19 @@ impl Page {
             .map_err(io::IntoInnerError::into_error)
             .and_then(DeflateEncoder::finish);
         let rows = STANDARD.encode(rows.unwrap_or_default());
-        let meanings = pack(&json!({
-            "members": MEMBERS,
-            "chunk": CHUNK,
-            "verdict": meanings(Verdict::ALL, Verdict::name, Verdict::about),
-            "outcome": meanings(Outcome::ALL, Outcome::name, Outcome::about),
-            "hint": meanings(Hint::ALL, Hint::name, Hint::about),
-            "era": meanings(Era::ALL, Era::name, Era::about),
-            "check": meanings(Check::ALL, Check::name, Check::about),
-            "detail": self.details,
-        }));
+        let meanings = pack(
+            &json!({
+                "members": MEMBERS,
+                "chunk": CHUNK,
+                "verdict": meanings(Verdict::ALL, Verdict::name, Verdict::about),
+                "outcome": meanings(Outcome::ALL, Outcome::name, Outcome::about),
+                "hint": meanings(Hint::ALL, Hint::name, Hint::about),
+                "era": meanings(Era::ALL, Era::name, Era::about),
+                "check": meanings(Check::ALL, Check::name, Check::about),
+                "detail": self.details,
+            }),
+            Compression::default(),
+        );
         let mut out = head(summary);
         out.push_str(&figures::verdicts(summary));
         out.push_str(&figures::all(summary, &self.sites));
@@ -332,9 +336,18 @@ fn tables(summary: &Summary) -> String {
     out
 }
 
+/// How hard to press. A page of thousands is made within the cost of the scan.
+fn level(is_large: bool) -> Compression {
+    if is_large {
+        Compression::fast()
+    } else {
+        Compression::default()
+    }
+}
+
 /// JSON, compressed, in an alphabet that can close no element.
-fn pack(value: &impl Serialize) -> String {
-    let mut packed = DeflateEncoder::new(Vec::new(), Compression::default());
+fn pack(value: &impl Serialize, level: Compression) -> String {
+    let mut packed = DeflateEncoder::new(Vec::new(), level);
     let _ = packed.write_all(&serde_json::to_vec(value).unwrap_or_default());
     STANDARD.encode(packed.finish().unwrap_or_default())
 }
