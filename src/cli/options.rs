@@ -13,6 +13,7 @@ use clap::Args;
 use ipnet::IpNet;
 
 use crate::exclude::Exclusions;
+use crate::forecast::Tempo;
 use crate::inquiry::{self, Opening, Profile, Terms};
 use crate::manifest::Parameters;
 use crate::mcp::{self, Identity};
@@ -143,6 +144,17 @@ impl Asking {
             gap: self.gap.0,
             rate: NonZeroU32::new(self.rate),
             per_address: NonZeroU32::new(self.per_address),
+        }
+    }
+
+    /// How fast, for a forecast.
+    pub(super) fn tempo(&self) -> Tempo {
+        let pace = self.pace();
+        Tempo {
+            gap: pace.gap,
+            rate: self.rate,
+            per_operator: pace.per_operator().map_or(0, NonZeroU32::get),
+            per_address: self.per_address,
         }
     }
 

@@ -9,7 +9,7 @@ use jiff::Timestamp;
 use url::Host;
 
 use crate::exclude::Exclusions;
-use crate::forecast::{Forecast, Tempo};
+use crate::forecast::{Conduct, Forecast};
 use crate::list::Format;
 use crate::manifest::{ListFile, Manifest, RULES_VERSION};
 use crate::probe::Prober;
@@ -253,6 +253,7 @@ impl Scan {
 
     /// What a scan of the lists would do.
     fn foretell(&self) -> Result<Exit> {
+        let format = self.shape.without_tables()?;
         for list in &self.lists {
             if registry_of(list)?.is_some() {
                 bail!("--dry-run sends nothing: fetch the list first, with mcp-census fetch");
@@ -264,18 +265,23 @@ impl Scan {
             forecast.add(&entry);
             Ok(())
         })?;
-        let tempo = Tempo {
-            gap: self.asking.gap.0,
-            rate: self.asking.rate,
-        };
         let suffixes = Suffixes::default();
         let (targets, _) = scan::sample(freezer.into_targets(), self.max_per_site, &suffixes, 0);
-        let outlook = forecast.outlook(&targets, &suffixes, tempo);
-        print(&if self.shape.is_json() {
-            forecast::json(&lists, &outlook)?
-        } else {
-            forecast::text(&lists, &outlook, tempo)
-        })?;
+        let terms = self.asking.terms();
+        let conduct = Conduct {
+            terms: &terms,
+            robots: self.robots,
+            tempo: self.asking.tempo(),
+        };
+        let outlook = forecast.outlook(&targets, &suffixes, &conduct);
+        let width = super::report::width();
+        print(&forecast::shown(
+            format,
+            width,
+            &lists,
+            &outlook,
+            &conduct.tempo,
+        )?)?;
         Ok(Exit::Done)
     }
 
