@@ -3,11 +3,12 @@
 
 mod permission;
 
+use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::future::Future;
 use std::panic::AssertUnwindSafe;
 use std::pin::pin;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -19,7 +20,7 @@ use url::Url;
 
 use permission::Permissions;
 
-use crate::exchange::{Answer, Exchange, Fault, Leg, LocalFault, Reply};
+use crate::exchange::{Answer, ConnectFault, Exchange, Fault, Leg, LocalFault, Reply};
 use crate::inquiry::{self, Ask, Next, Terms};
 use crate::lanes::{self, Done};
 use crate::manifest::Manifest;
@@ -27,13 +28,17 @@ use crate::outcome::{Unmeasured, Verdict};
 use crate::probe::Prober;
 use crate::progress::{self, Counts};
 use crate::reckon;
+use crate::resolve;
 use crate::road::{Lane, Pace, Road};
 use crate::store::{self, Refused, RunDir, Skipped, file};
 use crate::tally::operator;
 use crate::target::{Secrets, Suffixes, Target, scatter};
 
 /// Records that may wait for the writer: enough to ride out a slow disk, few enough to bound memory.
-const QUEUE: usize = 256;
+const QUEUE: usize = 512;
+
+/// How long records are gathered before they are written together.
+const MOMENT: Duration = Duration::from_millis(5);
 
 /// How long the run waits when this machine has first run short of descriptors, ports or network; twice as long
 /// each further time.
@@ -92,14 +97,14 @@ pub struct Stop {
 
 /// An endpoint's inquiry, as far as it has come.
 struct Inquiry {
-    target: Arc<Target>,
+    target: Target,
     so_far: Vec<Exchange>,
 }
 
 /// How the pursuit of an inquiry ended for now.
 enum Pursuit {
     /// Everything was asked.
-    Complete,
+    Complete(Verdict),
     /// A confirmation is to come, once the lane's other targets have been asked.
     Later,
     /// The run is being stopped.
@@ -108,6 +113,25 @@ enum Pursuit {
     SiteClosed,
     /// The site's `robots.txt` says no, in these words.
     Forbidden(String),
+}
+
+/// How many requests each site was sent. Sites are many, so they are counted by a hash of their names.
+#[derive(Debug, Default)]
+struct Asked {
+    counts: HashMap<u64, u64>,
+    /// The site that was sent the most, the first by name of several.
+    most: Option<(String, u64)>,
+}
+
+impl Asked {
+    fn count(&mut self, site: &str) {
+        let count = self.counts.entry(scatter(site, 0)).or_default();
+        *count += 1;
+        let leads = |(name, most): &(String, u64)| (*count, Reverse(site)) > (*most, Reverse(name));
+        if self.most.as_ref().is_none_or(leads) {
+            self.most = Some((site.to_owned(), *count));
+        }
+    }
 }
 
 /// What every inquiry of a run shares.
@@ -123,7 +147,11 @@ struct Office {
     rested: Mutex<Vec<Inquiry>>,
     /// Whether those have been taken up again.
     last_chance: AtomicBool,
-    asked: Mutex<HashMap<String, u64>>,
+    asked: Mutex<Asked>,
+    /// Answers that have come, from anyone.
+    answers: AtomicU64,
+    /// What this machine was short of for too long.
+    halted_by: Mutex<Option<LocalFault>>,
     road: Arc<Road>,
     suffixes: Suffixes,
     /// What sites let us ask, where the run keeps to that.
@@ -187,14 +215,15 @@ pub async fn run(run: Run, stop: Stop, show_progress: bool) -> Result<Manifest> 
         rested: Mutex::default(),
         last_chance: AtomicBool::new(false),
         asked: Mutex::default(),
+        answers: AtomicU64::new(0),
+        halted_by: Mutex::default(),
         road: Road::new(&pace),
         suffixes,
         permissions: manifest.robots.then(Permissions::default),
         added: manifest.suffixes.clone(),
     });
     for endpoint in left_out {
-        office.skip(endpoint, Unmeasured::SampledOut).await;
-        office.counts.finish(Verdict::Unmeasured);
+        office.leave(endpoint, Unmeasured::SampledOut).await;
     }
     let mut stopped_hard = drive(&office, lanes, pace, &stop).await;
     // What was left alone because its site asked for a rest gets one more chance, now that time has passed.
@@ -215,14 +244,16 @@ pub async fn run(run: Run, stop: Stop, show_progress: bool) -> Result<Manifest> 
     manifest.complete =
         !stopped_hard && !stop.soft.is_cancelled() && !office.unfinished.load(Ordering::Relaxed);
     manifest.requests += counts.requests();
-    let asked = office
+    manifest.halted_by = *office
+        .halted_by
+        .lock()
+        .unwrap_or_else(PoisonError::into_inner);
+    let most = office
         .asked
         .lock()
         .unwrap_or_else(PoisonError::into_inner)
+        .most
         .clone();
-    let most = asked
-        .into_iter()
-        .max_by(|(a_site, a), (b_site, b)| a.cmp(b).then(b_site.cmp(a_site)));
     if most.as_ref().map(|it| it.1) > manifest.most_asked.as_ref().map(|it| it.1) {
         manifest.most_asked = most;
     }
@@ -306,30 +337,24 @@ fn open_inquiries(
         for exchange in &mut so_far {
             exchange.request.url = secrets.restore(&exchange.request.url);
         }
-        if so_far.is_empty() || inquiry::next(&target, &so_far, terms) != Next::Done {
-            open.push(Inquiry {
-                target: Arc::new(target),
-                so_far,
-            });
+        if let Next::Done(verdict) = inquiry::next(&target, &so_far, terms) {
+            counts.finish(verdict);
         } else {
-            counts.finish(verdict(&target, terms, &so_far));
+            open.push(Inquiry { target, so_far });
         }
     }
     Ok(open)
 }
 
-fn verdict(target: &Target, terms: &Terms, exchanges: &[Exchange]) -> Verdict {
-    inquiry::settled(target, &terms.version, exchanges)
-        .map_or(Verdict::Unmeasured, |it| it.reading.verdict)
-}
-
-/// Writes what comes, in batches: everything that waits goes to the operating system together.
+/// Writes what comes, in batches: everything that has come in a moment goes to the operating system together.
 fn drain(
     mut queue: mpsc::Receiver<Vec<u8>>,
     writer: &mut crate::store::EvidenceWriter,
 ) -> Result<()> {
     while let Some(record) = queue.blocking_recv() {
         writer.add(&record)?;
+        // A wake-up for each record would cost more than the record.
+        std::thread::sleep(MOMENT);
         while let Ok(record) = queue.try_recv() {
             writer.add(&record)?;
         }
@@ -343,7 +368,7 @@ impl Office {
     async fn pursue(&self, mut inquiry: Inquiry) -> Done<Inquiry> {
         let endpoint = inquiry.target.endpoint;
         match unwinding(self.ask_all(&mut inquiry)).await {
-            Ok(Pursuit::Complete) => {}
+            Ok(Pursuit::Complete(verdict)) => self.counts.finish(verdict),
             Ok(Pursuit::Later) => return Done::Again(inquiry),
             Ok(Pursuit::Stopped) => {
                 self.unfinished.store(true, Ordering::Relaxed);
@@ -356,7 +381,7 @@ impl Office {
                     .push(inquiry);
                 return Done::Finished;
             }
-            Ok(Pursuit::SiteClosed) => self.skip(endpoint, Unmeasured::SitePaused).await,
+            Ok(Pursuit::SiteClosed) => self.leave(endpoint, Unmeasured::SitePaused).await,
             Ok(Pursuit::Forbidden(rule)) => {
                 self.write(store::line(&Refused {
                     refused: rule,
@@ -364,13 +389,10 @@ impl Office {
                 }))
                 .await;
                 self.counts.finish(Verdict::Unprobeable);
-                return Done::Finished;
             }
             // A panic of ours says nothing of the endpoint.
-            Err(()) => self.skip(endpoint, Unmeasured::InstrumentError).await,
+            Err(()) => self.leave(endpoint, Unmeasured::InstrumentError).await,
         }
-        self.counts
-            .finish(verdict(&inquiry.target, &self.terms, &inquiry.so_far));
         Done::Finished
     }
 
@@ -397,7 +419,9 @@ impl Office {
         }
     }
 
-    async fn skip(&self, endpoint: u32, why: Unmeasured) {
+    /// Leaves an endpoint unmeasured.
+    async fn leave(&self, endpoint: u32, why: Unmeasured) {
+        self.counts.finish(Verdict::Unmeasured);
         self.write(store::line(&Skipped {
             skipped: why,
             endpoint,
@@ -412,7 +436,7 @@ impl Office {
         let mut first = true;
         loop {
             let mut ask = match inquiry::next(&inquiry.target, &inquiry.so_far, &self.terms) {
-                Next::Done => return Pursuit::Complete,
+                Next::Done(verdict) => return Pursuit::Complete(verdict),
                 Next::Ask(ask) => ask,
                 // Taken up again: now it is later.
                 Next::Later(ask) if first => ask,
@@ -436,23 +460,38 @@ impl Office {
             first = false;
             tokio::time::sleep(Duration::from_millis(ask.wait_ms)).await;
             add_headers(&mut ask, &inquiry.target.url, headers);
-            // A redirect can lead to another site: it is asked in that site's lane.
-            let lane = Url::parse(&ask.request.url)
-                .map_or_else(|_| Arc::clone(&home), |url| self.lane(&url));
-            for exchange in self.ask(inquiry.target.endpoint, &ask, &lane).await {
-                heed(&exchange, &lane).await;
+            let asked = self.ask(inquiry.target.endpoint, &ask, &inquiry.target.url, &home);
+            let Some(exchanges) = asked.await else {
+                return Pursuit::Stopped;
+            };
+            for exchange in exchanges {
                 self.write(shown(&exchange, &secrets)).await;
                 inquiry.so_far.push(exchange);
             }
         }
     }
 
-    /// Sends one request in its lane. Where this machine has run short of something, the whole run waits and the
-    /// request is sent again: what is ours is no verdict on anyone.
-    async fn ask(&self, endpoint: u32, ask: &Ask, lane: &Lane) -> Vec<Exchange> {
+    /// Sends one request in its lane, and heeds what its site says of the pace. Where this machine has run short
+    /// of something, the whole run waits and the request is sent again: what is ours is no verdict on anyone. Where
+    /// that lasts, the run is halted, and `None` comes of the request.
+    async fn ask(
+        &self,
+        endpoint: u32,
+        ask: &Ask,
+        home: &Url,
+        lane: &Arc<Lane>,
+    ) -> Option<Vec<Exchange>> {
         let mut wait = SHORTAGE_WAIT;
+        let answers = self.answers.load(Ordering::Relaxed);
         loop {
             let way = self.prober.find(&ask.request.url).await;
+            // A redirect can lead to another site: it is asked in that site's lane.
+            let elsewhere = way
+                .to
+                .as_ref()
+                .filter(|to| to.host() != home.host())
+                .map(|to| self.lane(to));
+            let lane = elsewhere.as_ref().unwrap_or(lane);
             // A name that leads nowhere costs its site no request, and needs no turn.
             let place = match way.first() {
                 Some(address) => Some(self.road.turn(lane, Some(address)).await),
@@ -464,8 +503,20 @@ impl Office {
             let exchanges = self.prober.send(endpoint, ask, &way, follow).await;
             self.counts.end_request();
             drop(place);
-            if wait > LONGEST_SHORTAGE_WAIT || !exchanges.iter().any(is_our_shortage) {
-                return exchanges;
+            let others_answer = self.answers.load(Ordering::Relaxed) > answers;
+            let short = exchanges
+                .iter()
+                .find_map(|it| shortage(&it.reply, others_answer, resolve::has_network));
+            let Some(short) = short else {
+                for exchange in &exchanges {
+                    self.heed(exchange, lane);
+                }
+                return Some(exchanges);
+            };
+            if wait > LONGEST_SHORTAGE_WAIT || self.stop.soft.is_cancelled() {
+                *self.halted_by.lock().unwrap_or_else(PoisonError::into_inner) = Some(short);
+                self.stop.soft.cancel();
+                return None;
             }
             self.road.hold(wait);
             tokio::time::sleep(wait).await;
@@ -473,13 +524,24 @@ impl Office {
         }
     }
 
+    /// Takes a site's word that it has enough for now.
+    fn heed(&self, exchange: &Exchange, lane: &Lane) {
+        let Some(answer) = exchange.answer() else {
+            return;
+        };
+        self.answers.fetch_add(1, Ordering::Relaxed);
+        if matches!(answer.status, 429 | 503) {
+            lane.pause(retry_after(answer, exchange.started_at));
+        } else if exchange.leg != Leg::Close {
+            lane.relax();
+        }
+    }
+
     fn note_asked(&self, lane: &Lane) {
-        *self
-            .asked
+        self.asked
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
-            .entry(lane.site().to_owned())
-            .or_default() += 1;
+            .count(lane.site());
     }
 }
 
@@ -497,22 +559,23 @@ fn add_headers(ask: &mut Ask, home: &Url, headers: &[(String, String)]) {
     }
 }
 
-/// Whether an exchange failed for want of something on this machine.
-fn is_our_shortage(exchange: &Exchange) -> bool {
-    matches!(
-        exchange.reply,
-        Reply::Fault(Fault::Local(LocalFault::Exhausted | LocalFault::NoNetwork))
-    )
-}
-
-/// Takes a site's word that it has enough for now.
-async fn heed(exchange: &Exchange, lane: &Lane) {
-    match exchange.answer() {
-        Some(answer) if matches!(answer.status, 429 | 503) => {
-            lane.pause(retry_after(answer, exchange.started_at)).await;
+/// What this machine is short of, where an exchange failed for that. An address without a route is the network's
+/// doing only where there is no route to anywhere, and nobody else answers.
+fn shortage(
+    reply: &Reply,
+    others_answer: bool,
+    has_network: impl Fn() -> bool,
+) -> Option<LocalFault> {
+    match reply {
+        Reply::Fault(Fault::Local(it @ (LocalFault::Exhausted | LocalFault::NoNetwork))) => {
+            Some(*it)
         }
-        Some(_) if exchange.leg != Leg::Close => lane.relax(),
-        Some(_) | None => {}
+        Reply::Fault(Fault::Connect(ConnectFault::NoRoute))
+            if !others_answer && !has_network() =>
+        {
+            Some(LocalFault::NoNetwork)
+        }
+        Reply::Fault(_) | Reply::Answer(_) => None,
     }
 }
 
@@ -571,6 +634,32 @@ mod tests {
             panic!("a defect of ours")
         };
         assert_eq!(unwinding::<()>(fails).await, Err(()));
+    }
+
+    #[test]
+    fn what_this_machine_is_short_of_is_told_from_what_a_host_lacks() {
+        let fault = |fault| Reply::Fault(fault);
+        let exhausted = fault(Fault::Local(LocalFault::Exhausted));
+        let no_route = fault(Fault::Connect(ConnectFault::NoRoute));
+        let refused = fault(Fault::Connect(ConnectFault::Refused));
+        for (reply, others_answer, network, short) in [
+            (&exhausted, true, true, Some(LocalFault::Exhausted)),
+            (&no_route, false, false, Some(LocalFault::NoNetwork)),
+            (&no_route, false, true, None),
+            (&no_route, true, false, None),
+            (&refused, false, false, None),
+        ] {
+            assert_eq!(shortage(reply, others_answer, || network), short);
+        }
+    }
+
+    #[test]
+    fn the_site_asked_most_is_the_first_by_name_of_several() {
+        let mut asked = Asked::default();
+        for site in ["b.example", "a.example", "c.example", "b.example", "a.example"] {
+            asked.count(site);
+        }
+        assert_eq!(asked.most, Some(("a.example".to_owned(), 2)));
     }
 
     #[test]

@@ -188,7 +188,7 @@ impl Inquiry {
                 self.send(&ask).await;
                 true
             }
-            Next::Done => false,
+            Next::Done(_) => false,
         }
     }
 

@@ -32,10 +32,7 @@ pub(super) struct Check {
 
 impl Check {
     pub(super) fn run(self) -> Result<Exit> {
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_all()
-            .build()
-            .context("cannot start the runtime")?;
+        let runtime = super::runtime()?;
         let prober = Prober::new(self.asking.reach()?, self.asking.identity())?;
         let mut all_working = true;
         for url in &self.urls {

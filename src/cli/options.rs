@@ -255,6 +255,7 @@ impl Asking {
             policy: Arc::new(self.policy()),
             dns_server: self.dns_server,
             extra_roots: self.ca_cert.iter().map(read).collect::<Result<_>>()?,
+            ..Reach::default()
         })
     }
 }

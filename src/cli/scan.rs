@@ -8,13 +8,14 @@ use clap::Args;
 use jiff::Timestamp;
 use url::Host;
 
+use crate::exchange::LocalFault;
 use crate::exclude::Exclusions;
 use crate::forecast::{Conduct, Forecast};
 use crate::list::Format;
 use crate::manifest::{ListFile, Manifest, RULES_VERSION};
-use crate::probe::Prober;
+use crate::probe::{Prober, Reach};
 use crate::registry::{OFFICIAL, Walk};
-use crate::resolve::QUESTIONS;
+use crate::resolve::{QUESTION_SOCKETS, QUESTIONS};
 use crate::road::Pace;
 use crate::roll::{self, Aim, Entry, Freezer};
 use crate::scan::{self, Headers, Run, Stop};
@@ -98,7 +99,12 @@ impl Scan {
             self.fresh(Timestamp::now())?
         };
         let path = dir.path().to_owned();
-        let prober = Prober::new(self.asking.reach()?, self.asking.identity())?;
+        let fits = fitting(self.asking.width);
+        let reach = Reach {
+            questions: fits.questions,
+            ..self.asking.reach()?
+        };
+        let prober = Prober::new(reach, self.asking.identity())?;
         let run = Run {
             dir,
             manifest,
@@ -106,13 +112,13 @@ impl Scan {
             headers,
             terms: self.asking.terms(),
             pace: Pace {
-                width: fitting(self.asking.width),
+                width: fits.width,
                 ..self.asking.pace()
             },
             prober,
         };
         let stop = Stop::default();
-        super::runtime()?.block_on(async {
+        let scanned = super::runtime()?.block_on(async {
             let interrupts = tokio::spawn(heed_interrupts(stop.clone()));
             let scanned = scan::run(run, stop.clone(), true).await;
             interrupts.abort();
@@ -123,8 +129,15 @@ impl Scan {
         let held = self.conformance.write(&dir, self.shape.is_text())?;
         say(&format!("the run is in {}", path.display()));
         if stop.soft.is_cancelled() {
+            let why = match scanned.halted_by {
+                Some(LocalFault::Exhausted) => {
+                    "halted: this machine has no file descriptors or local ports left"
+                }
+                Some(_) => "halted: this machine has no network, or its name server is silent",
+                None => "interrupted",
+            };
             say(&format!(
-                "interrupted; continue with: mcp-census scan --resume --out {}",
+                "{why}; continue with: mcp-census scan --resume --out {}",
                 path.display()
             ));
             return Ok(Exit::Interrupted);
@@ -342,22 +355,38 @@ impl Scan {
     }
 }
 
-/// The width that this machine's file descriptors allow. The limit is raised as far as it goes.
-fn fitting(width: usize) -> usize {
-    // For the names being looked up, the run's files, and what the runtime holds.
-    let reserved = QUESTIONS + 64;
-    let wanted = u64::try_from(width + reserved).unwrap_or(u64::MAX);
-    let limit = rlimit::increase_nofile_limit(wanted).unwrap_or(wanted);
-    let fits = usize::try_from(limit)
-        .unwrap_or(usize::MAX)
-        .saturating_sub(reserved)
+/// What this machine's file descriptors allow.
+struct Fits {
+    /// Requests in flight.
+    width: usize,
+    /// Names being looked up.
+    questions: usize,
+}
+
+/// Fits a width to this machine's file descriptors. The limit is raised as far as it goes.
+fn fitting(width: usize) -> Fits {
+    /// For the run's files, and what the runtime holds.
+    const OURS: usize = 64;
+    let questions = QUESTIONS.min(width);
+    let wanted = width + questions * QUESTION_SOCKETS + OURS;
+    let limit = rlimit::increase_nofile_limit(u64::try_from(wanted).unwrap_or(u64::MAX));
+    let limit = limit.map_or(wanted, |it| usize::try_from(it).unwrap_or(usize::MAX));
+    if limit >= wanted {
+        return Fits { width, questions };
+    }
+    let questions = questions.min(limit / 8).max(16);
+    let fits = limit
+        .saturating_sub(questions * QUESTION_SOCKETS + OURS)
         .max(16);
     if fits < width {
         say(&format!(
             "{limit} open files allow {fits} requests in flight, not {width}; raise the limit with ulimit -n"
         ));
     }
-    width.min(fits)
+    Fits {
+        width: width.min(fits),
+        questions,
+    }
 }
 
 /// Keeps the headers that an endpoint is sent. Where several rows name it, the first that has any speaks.

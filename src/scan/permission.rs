@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::OnceCell;
 use url::{Position, Url};
 
-use super::{Office, heed};
+use super::Office;
 use crate::body;
 use crate::exchange::{Answer, Exchange, Leg};
 use crate::inquiry::Ask;
@@ -95,9 +95,8 @@ impl Office {
             half_time: true,
             version: self.terms.version.clone(),
         };
-        let exchanges = self.ask(endpoint, &ask, &lane).await;
+        let exchanges = self.ask(endpoint, &ask, url, &lane).await?;
         let exchange = exchanges.first()?;
-        heed(exchange, &lane).await;
         Exchange::answer(exchange).cloned()
     }
 }
