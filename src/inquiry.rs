@@ -251,7 +251,10 @@ fn next_leg(
             && !asked_here
             && !classify::has_envelope(answer)
         {
-            return Some(ask(Leg::SseStream, terms.identity.open_stream(&here()?, None)));
+            return Some(ask(
+                Leg::SseStream,
+                terms.identity.open_stream(&here()?, None),
+            ));
         }
         if !has(Leg::SseResume)
             && let Some(stream) = classify::resumable(answer)

@@ -21,8 +21,8 @@ use crate::body::{self, EVENT_STREAM};
 use crate::classify;
 use crate::coding::{BODY_LIMIT, Decoder};
 use crate::exchange::{
-    Answer, Body, BodyEnd, ConnectFault, Connection, Drop, Exchange, Fault, Leg, LocalFault, Reply, Request,
-    Stage, Timing, TlsFault,
+    Answer, Body, BodyEnd, ConnectFault, Connection, Drop, Exchange, Fault, Leg, LocalFault, Reply,
+    Request, Stage, Timing, TlsFault,
 };
 use crate::fault::{self, Reached};
 use crate::inquiry::{self, Ask, Next, Terms};
@@ -537,7 +537,11 @@ impl<'a> Sending<'a> {
             }
             // A machine without IPv6 has no address to connect from, which is no want of ports.
             Fault::Local(LocalFault::Exhausted)
-                if !self.phases.addresses.iter().any(|it| resolve::has_route(*it)) =>
+                if !self
+                    .phases
+                    .addresses
+                    .iter()
+                    .any(|it| resolve::has_route(*it)) =>
             {
                 Fault::Connect(ConnectFault::NoRoute)
             }
@@ -647,8 +651,7 @@ impl<'a> Sending<'a> {
             };
             for event in parser.push(&fresh) {
                 if event.name == "endpoint" && message.is_none() {
-                    let endpoint = url
-                        .and_then(|url| mcp::message_endpoint(url, &event.data).ok());
+                    let endpoint = url.and_then(|url| mcp::message_endpoint(url, &event.data).ok());
                     let Some(endpoint) = endpoint else {
                         break 'stream BodyEnd::Left;
                     };

@@ -64,18 +64,11 @@ struct Pulse {
 
 impl Pulse {
     fn beat(&self) {
-        *self
-            .answered
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner) = Instant::now();
+        *self.answered.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
     }
 
     fn has_beaten(&self, since: Instant) -> bool {
-        *self
-            .answered
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            >= since
+        *self.answered.lock().unwrap_or_else(PoisonError::into_inner) >= since
     }
 
     /// Whether the name servers have answered anything since a moment, or answer now.

@@ -60,6 +60,14 @@ impl Default for Pace {
     }
 }
 
+impl Pace {
+    /// Request starts a second to one operator of several sites. Where not even a site has a pace, none.
+    #[must_use]
+    pub fn per_operator(&self) -> Option<NonZeroU32> {
+        (!self.gap.is_zero()).then_some(PER_OPERATOR)
+    }
+}
+
 type Limiter = RateLimiter<
     NotKeyed,
     InMemoryState,
@@ -149,8 +157,7 @@ impl Road {
             gap: pace.gap,
             places: Arc::new(Semaphore::new(pace.width)),
             rate: pace.rate.map(limiter),
-            // Where not even a site has a pace, an operator needs none.
-            operators: (!pace.gap.is_zero()).then(|| Turns::per_second(PER_OPERATOR)),
+            operators: pace.per_operator().map(Turns::per_second),
             addresses: pace.per_address.map(Turns::per_second),
             lanes: StdMutex::default(),
             held: StdMutex::default(),
@@ -167,9 +174,7 @@ impl Road {
         let now = Instant::now();
         if lanes.len() % SWEPT_EVERY == SWEPT_EVERY - 1 {
             // A lane that nobody uses and whose gap has passed is as good as a new one.
-            lanes.retain(|_, lane| {
-                Arc::strong_count(lane) > 1 || lane.state().opens() > now
-            });
+            lanes.retain(|_, lane| Arc::strong_count(lane) > 1 || lane.state().opens() > now);
         }
         let lane = Arc::new(Lane {
             site: site.to_owned(),
@@ -348,7 +353,10 @@ mod tests {
         assert_eq!(began.elapsed().as_millis(), 7_000);
         lane.pause(None);
         lane.pause(None);
-        assert!(!lane.is_closed(), "two answers of one moment are one refusal");
+        assert!(
+            !lane.is_closed(),
+            "two answers of one moment are one refusal"
+        );
         drop(road.turn(&lane, None).await);
         lane.pause(None);
         assert!(lane.is_closed());

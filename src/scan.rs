@@ -514,7 +514,10 @@ impl Office {
                 return Some(exchanges);
             };
             if wait > LONGEST_SHORTAGE_WAIT || self.stop.soft.is_cancelled() {
-                *self.halted_by.lock().unwrap_or_else(PoisonError::into_inner) = Some(short);
+                *self
+                    .halted_by
+                    .lock()
+                    .unwrap_or_else(PoisonError::into_inner) = Some(short);
                 self.stop.soft.cancel();
                 return None;
             }
@@ -570,9 +573,7 @@ fn shortage(
         Reply::Fault(Fault::Local(it @ (LocalFault::Exhausted | LocalFault::NoNetwork))) => {
             Some(*it)
         }
-        Reply::Fault(Fault::Connect(ConnectFault::NoRoute))
-            if !others_answer && !has_network() =>
-        {
+        Reply::Fault(Fault::Connect(ConnectFault::NoRoute)) if !others_answer && !has_network() => {
             Some(LocalFault::NoNetwork)
         }
         Reply::Fault(_) | Reply::Answer(_) => None,
@@ -656,7 +657,13 @@ mod tests {
     #[test]
     fn the_site_asked_most_is_the_first_by_name_of_several() {
         let mut asked = Asked::default();
-        for site in ["b.example", "a.example", "c.example", "b.example", "a.example"] {
+        for site in [
+            "b.example",
+            "a.example",
+            "c.example",
+            "b.example",
+            "a.example",
+        ] {
             asked.count(site);
         }
         assert_eq!(asked.most, Some(("a.example".to_owned(), 2)));

@@ -167,7 +167,7 @@ fn lists_read(lists: &[ListRead]) -> Section {
         let figures = figures.into_iter().map(Figure::Count);
         Line::new(
             &file.path,
-            "",
+            ending(&file.path),
             std::iter::once(format).chain(figures).collect(),
         )
     };
@@ -199,7 +199,7 @@ fn lists_read(lists: &[ListRead]) -> Section {
 
 fn in_all(outlook: &Outlook) -> Section {
     let line = |key: &str, says: &str, count| Line::counting(key, says, count);
-    let mut lines = vec![
+    let usual = [
         line("rows", "rows", outlook.rows),
         line(
             "rows_probed",
@@ -214,6 +214,8 @@ fn in_all(outlook: &Outlook) -> Section {
             "rows beyond the first of an endpoint",
             outlook.duplicates,
         ),
+    ];
+    let rare = [
         line(
             "repeated",
             "endpoints that several rows name",
@@ -231,9 +233,8 @@ fn in_all(outlook: &Outlook) -> Section {
         ),
     ];
     // What is usually none is told where there is some.
-    let (usual, rare) = (6, lines.split_off(6));
-    debug_assert_eq!(lines.len(), usual);
-    lines.extend(rare.into_iter().filter(|it| !it.is_nothing()));
+    let rare = rare.into_iter().filter(|it| !it.is_nothing());
+    let lines = usual.into_iter().chain(rare).collect();
     Section {
         name: "counts",
         title: "In all".to_owned(),
@@ -348,7 +349,10 @@ fn requests(outlook: &Outlook) -> Section {
 fn lanes(outlook: &Outlook) -> Section {
     Section {
         name: "largest_lanes",
-        title: format!("Lanes: {}; the largest", grouped(outlook.sites)),
+        title: format!(
+            "Lanes: {}; the largest, as expected",
+            grouped(outlook.sites)
+        ),
         of: "site",
         columns: &[
             ("endpoints", "endpoints"),
@@ -397,29 +401,28 @@ fn time(outlook: &Outlook, tempo: &Tempo) -> Section {
         format!("the largest lane, {} ms apart", tempo.gap.as_millis()),
         |it| it.largest_lane,
     )];
-    if tempo.per_operator > 0 {
-        lines.push(line(
+    let caps: [(&str, &str, u32, fn(&Floor) -> f64); 3] = [
+        (
             "largest_operator",
-            format!(
-                "the largest platform of several sites, {} a second",
-                tempo.per_operator
-            ),
+            "the largest platform of several sites",
+            tempo.per_operator,
             |it| it.largest_operator,
-        ));
-    }
-    if tempo.per_address > 0 {
-        lines.push(line(
+        ),
+        (
             "largest_address",
-            format!("the address listed most, {} a second", tempo.per_address),
+            "the address that is listed most",
+            tempo.per_address,
             |it| it.largest_address,
-        ));
-    }
-    if tempo.rate > 0 {
-        lines.push(line(
-            "all_requests",
-            format!("all requests, {} a second", tempo.rate),
-            |it| it.all_requests,
-        ));
+        ),
+        ("all_requests", "all requests", tempo.rate, |it| {
+            it.all_requests
+        }),
+    ];
+    for (key, who, rate, of) in caps {
+        // What holds nothing back is left out, and a rate of nought is no limit.
+        if of(expected) > 0.0 {
+            lines.push(line(key, format!("{who}, {rate} a second"), of));
+        }
     }
     Section {
         name: "time",
@@ -443,6 +446,17 @@ impl Line {
     fn is_nothing(&self) -> bool {
         self.figures.iter().all(|it| matches!(it, Figure::Count(0)))
     }
+}
+
+/// The end of a path, which tells more of it than its start.
+fn ending(path: &str) -> String {
+    const LONGEST: usize = 42;
+    let length = path.chars().count();
+    if length <= LONGEST {
+        return path.to_owned();
+    }
+    let end: String = path.chars().skip(length - LONGEST + 3).collect();
+    format!("...{end}")
 }
 
 /// A reason with what it means.

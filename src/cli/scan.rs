@@ -9,7 +9,6 @@ use jiff::Timestamp;
 use url::Host;
 
 use crate::exchange::LocalFault;
-use crate::exclude::Exclusions;
 use crate::forecast::{Conduct, Forecast};
 use crate::list::Format;
 use crate::manifest::{ListFile, Manifest, RULES_VERSION};
@@ -26,9 +25,6 @@ use super::conformance::Conformance;
 use super::options::Asking;
 use super::report::Shape;
 use super::{Exit, forecast, lists, print, say};
-
-/// Who asked every census of this program to be left alone.
-const BUILT_IN: &str = include_str!("../../data/exclude.txt");
 
 /// Public sites that may be scanned without saying who asks.
 const ANONYMOUS_SITES: usize = 10;
@@ -58,9 +54,6 @@ pub(super) struct Scan {
     /// Ask part I of N only: parts are told by site, and cover the list without overlap
     #[arg(long, env = "MCP_CENSUS_SHARD", value_name = "I/N")]
     shard: Option<Shard>,
-    /// Who asked to be left alone: a host, which covers its subdomains, an address or a range (CIDR) a line
-    #[arg(long, env = "MCP_CENSUS_EXCLUDE", value_name = "FILE")]
-    exclude: Vec<PathBuf>,
     /// Send the headers that this list, a client's configuration, has: credentials to whoever it names, so think twice
     #[arg(long, env = "MCP_CENSUS_SEND_HEADERS", value_name = "LIST")]
     send_headers: Option<PathBuf>,
@@ -86,7 +79,7 @@ pub(super) struct Scan {
 
 impl Scan {
     pub(super) fn run(mut self) -> Result<Exit> {
-        self.asking.excluded = exclusions(&self.exclude)?;
+        self.asking.read_exclusions()?;
         if self.dry_run {
             return self.foretell();
         }
@@ -461,20 +454,6 @@ fn named(lists: &[PathBuf]) -> String {
         .map(|path| path.display().to_string())
         .collect();
     names.join(", ")
-}
-
-/// Who asked to be left alone: the built-in file's, and what these files say.
-fn exclusions(paths: &[PathBuf]) -> Result<Exclusions> {
-    let mut excluded =
-        Exclusions::read(BUILT_IN).map_err(|flaw| anyhow::anyhow!("data/exclude.txt, {flaw}"))?;
-    for path in paths {
-        let text = std::fs::read_to_string(path)
-            .with_context(|| format!("cannot read {}", path.display()))?;
-        let read = Exclusions::read(&text)
-            .map_err(|flaw| anyhow::anyhow!("{}, {flaw}", path.display()))?;
-        excluded.extend(read);
-    }
-    Ok(excluded)
 }
 
 /// A run's own seed; the manifest keeps it.

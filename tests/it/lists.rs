@@ -94,7 +94,8 @@ fn a_dry_run_tells_what_a_scan_would_do_and_writes_nothing() {
         ("sites", 2),
         ("duplicates", 1),
         ("deprecated", 1),
-        ("requests_least", 42),
+        ("requests_least", 41),
+        ("requests_robots", 0),
     ] {
         assert_eq!(outlook[key], want, "{key}");
     }
@@ -107,8 +108,13 @@ fn a_dry_run_tells_what_a_scan_would_do_and_writes_nothing() {
     );
     assert_eq!(outlook["variables"][0][0], "{tenant}");
     assert_eq!(outlook["largest_lanes"][0]["site"], "big.test");
-    assert_eq!(outlook["largest_lanes"][0]["requests"], 40);
-    assert_eq!(outlook["floor"]["seconds"], 20.0);
+    assert_eq!(outlook["largest_lanes"][0]["endpoints"], 40);
+    assert_eq!(outlook["floor"]["seconds"], 19.5);
+    assert_eq!(foretold(&[&list, "--robots"])["requests_robots"], 2);
+    assert_eq!(
+        foretold(&[&list, "--confirm", "0"])["requests_confirming"],
+        0
+    );
     assert_eq!(
         fs::read_dir(folder.path()).unwrap().count(),
         1,
@@ -116,13 +122,70 @@ fn a_dry_run_tells_what_a_scan_would_do_and_writes_nothing() {
     );
 
     let said = census(&["scan", "--dry-run", &list]);
+    let said = text(&said.stdout);
     for words in [
-        "44 rows: 42 name 41 endpoints on 2 hosts of 2 sites",
+        "44  rows\n",
+        "42  rows that name an endpoint to be asked\n",
+        "41  endpoints, each asked once\n",
         "{tenant}",
         "It takes at least 20s",
     ] {
-        assert!(text(&said.stdout).contains(words), "{}", text(&said.stdout));
+        assert!(said.contains(words), "{said}");
     }
+    assert!(said.lines().all(|it| it.chars().count() <= 80), "{said}");
+}
+
+#[test]
+fn a_dry_run_is_told_in_every_format_that_it_has_and_in_no_other() {
+    let folder = tempfile::tempdir().unwrap();
+    let list = written(folder.path(), "registry.json", &registry_list());
+    let told = |further: &[&str]| census(&[&["scan", "--dry-run", &list], further].concat());
+    let table = text(&told(&["--format", "csv"]).stdout);
+    let mut rows = csv::Reader::from_reader(table.as_bytes());
+    let records: Vec<csv::StringRecord> = rows.records().map(Result::unwrap).collect();
+    for want in [
+        ["counts", "endpoints", "count", "41"],
+        ["unprobeable", "deleted", "rows", "1"],
+        ["largest_lanes", "big.test", "endpoints", "40"],
+        ["time", "largest_lane", "least_s", "19.5"],
+        [
+            "unprobeable",
+            "template",
+            "example",
+            "https://{tenant}.a.test/mcp",
+        ],
+    ] {
+        assert!(
+            records.iter().any(|it| *it == want[..]),
+            "{want:?}: {table}"
+        );
+    }
+    let page = text(&told(&["--format", "md"]).stdout);
+    assert!(page.contains("\n| big.test | 40 | "), "{page}");
+    for further in [["--format", "html"], ["--table", "outcomes"]] {
+        let refused = told(&further);
+        assert_eq!(refused.status.code(), Some(1), "{further:?}");
+        let why = text(&refused.stderr);
+        assert!(
+            why.contains(further[0]) && refused.stdout.is_empty(),
+            "{why}"
+        );
+    }
+}
+
+#[test]
+fn the_demo_takes_the_requests_that_its_forecast_expects() {
+    let sample = Path::new(env!("CARGO_MANIFEST_DIR")).join("reports/demo");
+    let list = sample.join("results.csv");
+    let outlook = foretold(&[list.to_str().unwrap()]);
+    let summary = fs::read_to_string(sample.join("summary.json")).unwrap();
+    let summary: Value = serde_json::from_str(&summary).unwrap();
+    // A run counts the GET of an HTTP+SSE stream and the POST to the address in it as one.
+    let streams = &outlook["transports"]["sse"];
+    assert_eq!(
+        outlook["requests_expected"].as_u64().unwrap(),
+        summary["facts"]["requests"].as_u64().unwrap() + streams.as_u64().unwrap()
+    );
 }
 
 #[test]
