@@ -1,6 +1,7 @@
 //! Lists: what a scan would do with one, what may not leave it, and where a registry's comes from.
 
 use std::fs;
+use std::net::UdpSocket;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
@@ -272,6 +273,68 @@ fn what_robots_txt_forbids_is_not_asked() {
     assert!(!asked.iter().any(|it| it.contains("private")), "{asked:?}");
     let evidence = fs::read_to_string(out.join("evidence.ndjson")).unwrap();
     assert!(evidence.contains("Disallow: /private"));
+}
+
+/// A name server on loopback that knows of no name.
+fn knows_no_name() -> String {
+    let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let at = socket.local_addr().unwrap().to_string();
+    // It ends with the test's process.
+    std::thread::spawn(move || {
+        let mut message = [0; 512];
+        while let Ok((length, from)) = socket.recv_from(&mut message) {
+            // A response, NXDOMAIN (RFC 1035 §4.1.1).
+            message[2] |= 0x80;
+            message[3] = 3;
+            let _ = socket.send_to(&message[..length], from);
+        }
+    });
+    at
+}
+
+#[test]
+fn a_site_that_keeps_back_its_robots_txt_is_not_asked_and_one_that_has_none_is() {
+    let dns = knows_no_name();
+    let robots = |answer: &'static [u8]| {
+        Loopback::serving(move |request, _| match request {
+            "GET /robots.txt" => answer.to_vec(),
+            _ => self::answer("404 Not Found", "", ""),
+        })
+    };
+    for (what, bytes, detail) in [
+        ("fails", &b"HTTP/1.1 500 X\r\nContent-Length: 0\r\n\r\n"[..], "site_paused"),
+        ("has enough", b"HTTP/1.1 429 X\r\nRetry-After: 0\r\nContent-Length: 0\r\n\r\n", "site_paused"),
+        ("hangs up", b"", "site_paused"),
+        ("breaks off", b"HTTP/1.1 200 OK\r\nContent-Length: 90\r\n\r\nUser-agent: *\n", "site_paused"),
+        ("has none", b"HTTP/1.1 404 X\r\nContent-Length: 0\r\n\r\n", "404"),
+        ("tells nobody", b"HTTP/1.1 403 X\r\nContent-Length: 0\r\n\r\n", "404"),
+    ] {
+        let server = robots(bytes);
+        let folder = tempfile::tempdir().unwrap();
+        // Where a name leads nowhere there is nobody to ask, and the probe says so.
+        let urls = format!("{}/mcp\nhttps://no-such-name.example.test/mcp", server.at);
+        let list = written(folder.path(), "list.txt", &urls);
+        let out = folder.path().join("run");
+        let output = census(&[
+            "scan",
+            &list,
+            "--robots",
+            "--dns-server",
+            &dns,
+            "--allow-net",
+            "127.0.0.0/8",
+            "--gap",
+            "0",
+            "--confirm",
+            "0",
+            "--out",
+            out.to_str().unwrap(),
+        ]);
+        assert!(output.status.success(), "{what}: {}", text(&output.stderr));
+        assert_eq!(details(&out), [detail, "nxdomain"], "{what}");
+        let asked = server.asked().iter().any(|it| it.ends_with("/mcp"));
+        assert_eq!(asked, detail == "404", "{what}: {:?}", server.asked());
+    }
 }
 
 #[test]
