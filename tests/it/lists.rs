@@ -302,12 +302,32 @@ fn a_site_that_keeps_back_its_robots_txt_is_not_asked_and_one_that_has_none_is()
         })
     };
     for (what, bytes, detail) in [
-        ("fails", &b"HTTP/1.1 500 X\r\nContent-Length: 0\r\n\r\n"[..], "site_paused"),
-        ("has enough", b"HTTP/1.1 429 X\r\nRetry-After: 0\r\nContent-Length: 0\r\n\r\n", "site_paused"),
+        (
+            "fails",
+            &b"HTTP/1.1 500 X\r\nContent-Length: 0\r\n\r\n"[..],
+            "site_paused",
+        ),
+        (
+            "has enough",
+            b"HTTP/1.1 429 X\r\nRetry-After: 0\r\nContent-Length: 0\r\n\r\n",
+            "site_paused",
+        ),
         ("hangs up", b"", "site_paused"),
-        ("breaks off", b"HTTP/1.1 200 OK\r\nContent-Length: 90\r\n\r\nUser-agent: *\n", "site_paused"),
-        ("has none", b"HTTP/1.1 404 X\r\nContent-Length: 0\r\n\r\n", "404"),
-        ("tells nobody", b"HTTP/1.1 403 X\r\nContent-Length: 0\r\n\r\n", "404"),
+        (
+            "breaks off",
+            b"HTTP/1.1 200 OK\r\nContent-Length: 90\r\n\r\nUser-agent: *\n",
+            "site_paused",
+        ),
+        (
+            "has none",
+            b"HTTP/1.1 404 X\r\nContent-Length: 0\r\n\r\n",
+            "404",
+        ),
+        (
+            "tells nobody",
+            b"HTTP/1.1 403 X\r\nContent-Length: 0\r\n\r\n",
+            "404",
+        ),
     ] {
         let server = robots(bytes);
         let folder = tempfile::tempdir().unwrap();
@@ -447,4 +467,62 @@ fn configured_headers_are_sent_where_that_is_asked_for_and_written_nowhere_else(
             "{place}"
         );
     }
+}
+
+#[test]
+fn the_messages_of_a_stream_carry_configured_headers_to_its_own_origin_alone() {
+    let elsewhere = Loopback::serving(|_, _| answer("202 Accepted", "", ""));
+    let away = format!("event: endpoint\ndata: {}/messages\n\n", elsewhere.at);
+    let server = Loopback::serving(move |request, _| {
+        let stream = "Content-Type: text/event-stream\r\n";
+        match request {
+            "GET /sse" => answer("200 OK", stream, "event: endpoint\ndata: /messages?s=1\n\n"),
+            "GET /away" => answer("200 OK", stream, &away),
+            "POST /messages?s=1" => answer("202 Accepted", "", ""),
+            _ => answer("404 Not Found", "", ""),
+        }
+    });
+    let folder = tempfile::tempdir().unwrap();
+    let list = written(
+        folder.path(),
+        "mcp.json",
+        &format!(
+            r#"{{"mcpServers":{{"here":{{"type":"sse","url":"{0}/sse","headers":{{"X-Key":"k3y-value"}}}},
+            "away":{{"type":"sse","url":"{0}/away","headers":{{"X-Key":"k3y-away"}}}}}}}}"#,
+            server.at
+        ),
+    );
+    let out = folder.path().join("run");
+    let output = census(&[
+        "scan",
+        &list,
+        "--send-headers",
+        &list,
+        "--allow-net",
+        "127.0.0.0/8",
+        "--gap",
+        "0",
+        "--confirm",
+        "0",
+        "--out",
+        out.to_str().unwrap(),
+    ]);
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let sent: Vec<(String, String)> = server.asked().into_iter().zip(server.headers()).collect();
+    let key = |request: &str| {
+        let (_, headers) = sent.iter().find(|(asked, _)| asked == request).unwrap();
+        ["k3y-value", "k3y-away"]
+            .into_iter()
+            .find(|it| headers.contains(it))
+    };
+    assert_eq!(key("GET /sse"), Some("k3y-value"));
+    assert_eq!(key("POST /messages?s=1"), Some("k3y-value"));
+    assert_eq!(key("GET /away"), Some("k3y-away"));
+    let astray = elsewhere.headers().concat();
+    assert!(!astray.contains("k3y"), "{astray}");
+    let evidence = fs::read_to_string(out.join("evidence.ndjson")).unwrap();
+    assert!(
+        evidence.contains("\"sse_message\"") && !evidence.contains("k3y"),
+        "{evidence}"
+    );
 }
