@@ -187,7 +187,7 @@ fn lists_read(lists: &[ListRead]) -> Section {
             ("servers", "servers"),
             ("servers_without_remotes", "no remote"),
             ("older_versions", "older"),
-            ("latest_unknown", "undated"),
+            ("latest_unknown", "no latest"),
             ("bad_rows", "unread"),
             ("rows_without_address", "no address"),
             ("partial", "not whole"),

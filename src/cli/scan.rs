@@ -190,11 +190,7 @@ impl Scan {
             )?;
             Ok(())
         })?;
-        ensure!(
-            rows > 0,
-            "{} has no rows: there is nothing to scan",
-            named(&self.lists)
-        );
+        ensure_rows(rows, &self.lists)?;
         for list in &read {
             warn_of_headers(&list.file);
         }
@@ -271,6 +267,7 @@ impl Scan {
             forecast.add(&entry);
             Ok(())
         })?;
+        ensure_rows(lists.iter().map(|it| it.file.rows).sum(), &self.lists)?;
         let suffixes = Suffixes::default();
         let (targets, _) = scan::sample(freezer.into_targets(), self.max_per_site, &suffixes, 0);
         let terms = self.asking.terms();
@@ -446,6 +443,16 @@ fn default_out(started_at: Timestamp, lists: &[PathBuf]) -> PathBuf {
         "scan"
     };
     Path::new("reports").join(format!("{}-{name}", started_at.strftime("%Y%m%dT%H%M%SZ")))
+}
+
+/// Lists that hold nothing are no population.
+fn ensure_rows(rows: u64, lists: &[PathBuf]) -> Result<()> {
+    ensure!(
+        rows > 0,
+        "{} has no rows: there is nothing to scan",
+        named(lists)
+    );
+    Ok(())
 }
 
 fn named(lists: &[PathBuf]) -> String {

@@ -526,3 +526,39 @@ fn the_messages_of_a_stream_carry_configured_headers_to_its_own_origin_alone() {
         "{evidence}"
     );
 }
+
+#[test]
+fn a_row_without_an_address_is_complained_of_by_file_and_line_and_a_file_that_is_no_list_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let lines = "# ours\nhttps://{x}.test/mcp\nwhat is this?key=s3cretvalue\n";
+    let urls = written(folder.path(), "urls.txt", lines);
+    let table = "name,url\na,https://{x}.test/mcp\nb,\nc,https://a b.test:99999/\n";
+    let table = written(folder.path(), "list.csv", table);
+    let broken = "{\"url\":\"https://{x}.test/mcp\"}\n{\"url\":\n\"https://{y}.test/mcp\"\n{\"url\":\"stdio\"}\n";
+    let broken = written(folder.path(), "list.ndjson", broken);
+    let said = census(&["scan", "--dry-run", &urls, &table, &broken]);
+    assert!(said.status.success(), "{}", text(&said.stderr));
+    let complaints = text(&said.stderr);
+    for words in [
+        "urls.txt, line 3: \"what is this",
+        "list.csv, line 3: there is no address; write one",
+        "list.csv, line 4: \"https://a b.test:99999/\" is no valid address",
+        "list.ndjson, line 2: ",
+        "list.ndjson, line 4: \"stdio\" is no http or https address; write https://",
+    ] {
+        assert!(complaints.contains(words), "{words}: {complaints}");
+    }
+    assert_eq!(complaints.lines().count(), 5, "{complaints}");
+    assert!(!complaints.contains("s3cretvalue"), "{complaints}");
+
+    let cards = r#"{"servers":[{"card":{}},{"card":{}},{"card":{}}]}"#;
+    let cards = written(folder.path(), "cards.json", cards);
+    let refused = text(&census(&["scan", "--dry-run", &cards]).stderr);
+    assert!(
+        refused.lines().count() == 1 && refused.contains("3 of 3 entries give no server"),
+        "{refused}"
+    );
+    let empty = written(folder.path(), "empty.json", "{}");
+    let refused = census(&["scan", "--dry-run", &empty]);
+    assert_eq!(refused.status.code(), Some(1), "no census is empty");
+}
