@@ -5,12 +5,13 @@ use anyhow::{Result, bail};
 use crate::bench::{Bench, Figure, Plan};
 use crate::expense::{files, linear, memory, names, plain, report, tls};
 use crate::pacing::{dead_names, gaps, latency, registry, waiting};
+use crate::reading::{dump, million};
 use crate::typed::{say, tell};
 
 type Measure = fn(&Bench) -> Result<Vec<Figure>>;
 
 /// Every figure.
-pub(crate) const ALL: [(&str, Measure); 12] = [
+pub(crate) const ALL: [(&str, Measure); 14] = [
     ("plain", plain),
     ("tls", tls),
     ("memory", memory),
@@ -23,6 +24,8 @@ pub(crate) const ALL: [(&str, Measure); 12] = [
     ("report", report),
     ("linear", linear),
     ("names", names),
+    ("million", million),
+    ("dump", dump),
 ];
 
 /// Those that take about a minute.
