@@ -234,12 +234,12 @@ impl Road {
     /// Waits until the lane, its operator and the address can take another request.
     async fn reach_turn(&self, lane: &Lane, address: Option<IpAddr>) {
         if let (Some(operators), Some(operator)) = (&self.operators, &lane.operator) {
-            sleep_until(self.opens(lane)).await;
-            sleep_until(operators.take(operator.clone())).await;
+            wait_until(self.opens(lane)).await;
+            wait_until(operators.take(operator.clone())).await;
         }
         if let (Some(addresses), Some(address)) = (&self.addresses, address) {
-            sleep_until(self.opens(lane)).await;
-            sleep_until(addresses.take(address)).await;
+            wait_until(self.opens(lane)).await;
+            wait_until(addresses.take(address)).await;
         }
         loop {
             let opens = self.opens(lane);
@@ -276,6 +276,13 @@ impl Road {
         let until = Instant::now() + wait;
         let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
         *held = Some(held.map_or(until, |before| before.max(until)));
+    }
+}
+
+/// Waits for a moment, and not at all for one that has passed: a timer set for now takes a millisecond.
+async fn wait_until(moment: Instant) {
+    if moment > Instant::now() {
+        sleep_until(moment).await;
     }
 }
 

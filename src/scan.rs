@@ -9,7 +9,7 @@ use std::future::Future;
 use std::panic::AssertUnwindSafe;
 use std::pin::pin;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use anyhow::{Context as _, Result};
@@ -96,10 +96,13 @@ pub struct Stop {
 }
 
 /// An endpoint's inquiry, as far as it has come.
-struct Inquiry {
-    target: Target,
+struct Inquiry<'a> {
+    target: &'a Target,
     so_far: Vec<Exchange>,
 }
+
+/// What inquiries that have begun have heard so far, by the place of their target.
+type Begun = HashMap<u32, Vec<Exchange>>;
 
 /// How the pursuit of an inquiry ended for now.
 enum Pursuit {
@@ -145,8 +148,11 @@ struct Office {
     counts: Arc<Counts>,
     records: mpsc::Sender<Vec<u8>>,
     unfinished: AtomicBool,
-    /// Inquiries that a closed site has left.
-    rested: Mutex<Vec<Inquiry>>,
+    targets: Vec<Target>,
+    /// What is known of those that are to be taken up again.
+    begun: Mutex<Begun>,
+    /// Those that a closed site has left.
+    rested: Mutex<Vec<u32>>,
     /// Whether those have been taken up again.
     last_chance: AtomicBool,
     asked: Mutex<Asked>,
@@ -183,10 +189,10 @@ pub async fn run(run: Run, stop: Stop, show_progress: bool) -> Result<Manifest> 
         .fold(Suffixes::default(), |suffixes, it| suffixes.with(it));
     let (counts, total) = (Arc::new(Counts::default()), targets.len() as u64);
     let (targets, left_out) = sample(targets, manifest.max_per_site, &suffixes, manifest.seed);
-    let inquiries = open_inquiries(&dir, targets, &terms, &counts)?;
+    let (open, begun) = open_inquiries(&dir, &targets, &terms, &counts)?;
     let lanes = lanes::lanes(
-        inquiries,
-        |it: &Inquiry| suffixes.site(&it.target.url),
+        open,
+        |place| suffixes.site(&targets[*place as usize].url),
         manifest.seed,
     );
 
@@ -214,6 +220,8 @@ pub async fn run(run: Run, stop: Stop, show_progress: bool) -> Result<Manifest> 
         counts: Arc::clone(&counts),
         records,
         unfinished: AtomicBool::new(false),
+        targets,
+        begun: Mutex::new(begun),
         rested: Mutex::default(),
         last_chance: AtomicBool::new(false),
         asked: Mutex::default(),
@@ -233,7 +241,7 @@ pub async fn run(run: Run, stop: Stop, show_progress: bool) -> Result<Manifest> 
     if !stopped_hard && !rested.is_empty() {
         let lanes = lanes::lanes(
             rested,
-            |it: &Inquiry| office.suffixes.site(&it.target.url),
+            |place| office.suffixes.site(&office.target(*place).url),
             manifest.seed,
         );
         stopped_hard = drive(&office, lanes, pace, &stop).await;
@@ -268,17 +276,12 @@ pub async fn run(run: Run, stop: Stop, show_progress: bool) -> Result<Manifest> 
 }
 
 /// Drives the lanes until all are done, or the run is stopped at once, which it says.
-async fn drive(office: &Arc<Office>, lanes: Vec<Vec<Inquiry>>, pace: Pace, stop: &Stop) -> bool {
+async fn drive(office: &Arc<Office>, lanes: Vec<Vec<u32>>, pace: Pace, stop: &Stop) -> bool {
     let desk = Arc::clone(office);
-    let mut driving = tokio::spawn(lanes::drive(
-        lanes,
-        pace,
-        stop.soft.clone(),
-        move |inquiry| {
-            let office = Arc::clone(&desk);
-            async move { office.pursue(inquiry).await }
-        },
-    ));
+    let mut driving = tokio::spawn(lanes::drive(lanes, pace, stop.soft.clone(), move |place| {
+        let office = Arc::clone(&desk);
+        async move { office.pursue(place).await }
+    }));
     tokio::select! {
         _ = &mut driving => false,
         () = stop.hard.cancelled() => {
@@ -324,28 +327,31 @@ pub(crate) fn sample(
     (kept, left_out)
 }
 
-/// The inquiries that are not complete, with what their evidence holds already.
+/// The places of the targets whose inquiries are not complete, and what their evidence holds already.
 fn open_inquiries(
     dir: &RunDir,
-    targets: Vec<Target>,
+    targets: &[Target],
     terms: &Terms,
     counts: &Counts,
-) -> Result<Vec<Inquiry>> {
+) -> Result<(Vec<u32>, Begun)> {
     let mut evidence = dir.evidence()?;
-    let mut open = Vec::new();
-    for target in targets {
+    let (mut open, mut begun) = (Vec::new(), Begun::new());
+    for (place, target) in (0u32..).zip(targets) {
         let (mut so_far, _) = reckon::split(evidence.of(target.endpoint)?);
         let secrets = Secrets::of(&target.url);
         for exchange in &mut so_far {
             exchange.request.url = secrets.restore(&exchange.request.url);
         }
-        if let Next::Done(verdict) = inquiry::next(&target, &so_far, terms) {
+        if so_far.is_empty() {
+            open.push(place);
+        } else if let Next::Done(verdict) = inquiry::next(target, &so_far, terms) {
             counts.finish(verdict);
         } else {
-            open.push(Inquiry { target, so_far });
+            open.push(place);
+            begun.insert(place, so_far);
         }
     }
-    Ok(open)
+    Ok((open, begun))
 }
 
 /// Writes what comes, in batches: everything that has come in a moment goes to the operating system together.
@@ -367,20 +373,27 @@ fn drain(
 
 impl Office {
     /// Pursues an inquiry until it is complete, or wants to be taken up again later.
-    async fn pursue(&self, mut inquiry: Inquiry) -> Done<Inquiry> {
-        let endpoint = inquiry.target.endpoint;
+    async fn pursue(&self, place: u32) -> Done<u32> {
+        let target = self.target(place);
+        let endpoint = target.endpoint;
+        let so_far = self.begun().remove(&place).unwrap_or_default();
+        let mut inquiry = Inquiry { target, so_far };
         match unwinding(self.ask_all(&mut inquiry)).await {
             Ok(Pursuit::Complete(verdict)) => self.counts.finish(verdict),
-            Ok(Pursuit::Later) => return Done::Again(inquiry),
+            Ok(Pursuit::Later) => {
+                self.begun().insert(place, inquiry.so_far);
+                return Done::Again(place);
+            }
             Ok(Pursuit::Stopped) => {
                 self.unfinished.store(true, Ordering::Relaxed);
                 return Done::Finished;
             }
             Ok(Pursuit::SiteClosed) if !self.last_chance.load(Ordering::Relaxed) => {
+                self.begun().insert(place, inquiry.so_far);
                 self.rested
                     .lock()
                     .unwrap_or_else(PoisonError::into_inner)
-                    .push(inquiry);
+                    .push(place);
                 return Done::Finished;
             }
             Ok(Pursuit::SiteClosed) => self.leave(endpoint, Unmeasured::SitePaused).await,
@@ -399,15 +412,23 @@ impl Office {
         Done::Finished
     }
 
-    /// The inquiries that closed sites have left, with their sites opened again.
-    fn give_another_chance(&self) -> Vec<Inquiry> {
+    /// What closed sites have left, with their sites opened again.
+    fn give_another_chance(&self) -> Vec<u32> {
         let rested =
             std::mem::take(&mut *self.rested.lock().unwrap_or_else(PoisonError::into_inner));
         self.last_chance.store(true, Ordering::Relaxed);
-        for inquiry in &rested {
-            self.lane(&inquiry.target.url).relax();
+        for place in &rested {
+            self.lane(&self.target(*place).url).relax();
         }
         rested
+    }
+
+    fn target(&self, place: u32) -> &Target {
+        &self.targets[place as usize]
+    }
+
+    fn begun(&self) -> MutexGuard<'_, Begun> {
+        self.begun.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn lane(&self, url: &Url) -> Arc<Lane> {
@@ -432,13 +453,13 @@ impl Office {
         .await;
     }
 
-    async fn ask_all(&self, inquiry: &mut Inquiry) -> Pursuit {
+    async fn ask_all(&self, inquiry: &mut Inquiry<'_>) -> Pursuit {
         let headers = self.headers.of(inquiry.target.endpoint);
         let secrets = Secrets::of(&inquiry.target.url).and_headers(headers);
         let home = self.lane(&inquiry.target.url);
         let mut first = true;
         loop {
-            let mut ask = match inquiry::next(&inquiry.target, &inquiry.so_far, &self.terms) {
+            let mut ask = match inquiry::next(inquiry.target, &inquiry.so_far, &self.terms) {
                 Next::Done(verdict) => return Pursuit::Complete(verdict),
                 Next::Ask(ask) => ask,
                 // Taken up again: now it is later.
@@ -465,7 +486,9 @@ impl Office {
                 };
             }
             first = false;
-            tokio::time::sleep(Duration::from_millis(ask.wait_ms)).await;
+            if ask.wait_ms > 0 {
+                tokio::time::sleep(Duration::from_millis(ask.wait_ms)).await;
+            }
             add_headers(&mut ask, &inquiry.target.url, headers);
             let asked = self.ask(inquiry.target.endpoint, &ask, &inquiry.target.url, &home);
             let Some(exchanges) = asked.await else {

@@ -139,7 +139,7 @@ pub(super) fn write_tables(dir: &RunDir) -> Result<Summary> {
     let columns = InputColumns::of(&manifest);
     let facts = facts(&manifest);
     let mut tally = Tally::default();
-    let mut page = Page::default();
+    let mut page = Page::of(manifest.rows);
     let mut unread = 0u64;
     dir.replace(file::RESULTS, |results| {
         dir.replace(file::FINDINGS, |findings| {

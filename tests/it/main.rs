@@ -13,5 +13,6 @@ mod fuzz;
 mod html;
 mod lists;
 mod loopback;
+mod manners;
 mod readme;
 mod world;
