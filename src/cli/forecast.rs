@@ -238,8 +238,8 @@ fn in_all(outlook: &Outlook) -> Section {
     Section {
         name: "counts",
         title: "In all".to_owned(),
-        of: "count",
-        columns: &[("count", "count")],
+        of: "what",
+        columns: &[("count", "number")],
         lines,
         notes: Vec::new(),
     }
@@ -330,8 +330,8 @@ fn requests(outlook: &Outlook) -> Section {
     Section {
         name: "requests",
         title: "Requests".to_owned(),
-        of: "requests",
-        columns: &[("count", "requests")],
+        of: "what",
+        columns: &[("count", "number")],
         lines,
         notes: vec![format!(
             "Expected where {}: for 100 of them {} requests under --opening {} and --profile {}{budget}, {} where \
