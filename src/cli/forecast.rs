@@ -39,6 +39,9 @@ struct Line {
     examples: Vec<String>,
 }
 
+/// One of the things that hold a scan back, in seconds.
+type Bound = fn(&Floor) -> f64;
+
 /// A figure of a line.
 enum Figure {
     Count(u64),
@@ -392,7 +395,7 @@ fn hosts(outlook: &Outlook) -> Section {
 
 fn time(outlook: &Outlook, tempo: &Tempo) -> Section {
     let (least, expected) = (&outlook.floor, &outlook.expected);
-    let line = |key: &str, says: String, of: fn(&Floor) -> f64| {
+    let line = |key: &str, says: String, of: Bound| {
         let figures = vec![Figure::Seconds(of(least)), Figure::Seconds(of(expected))];
         Line::new(key, says, figures)
     };
@@ -401,7 +404,7 @@ fn time(outlook: &Outlook, tempo: &Tempo) -> Section {
         format!("the largest lane, {} ms apart", tempo.gap.as_millis()),
         |it| it.largest_lane,
     )];
-    let caps: [(&str, &str, u32, fn(&Floor) -> f64); 3] = [
+    let caps: [(&str, &str, u32, Bound); 3] = [
         (
             "largest_operator",
             "the largest platform of several sites",
