@@ -60,6 +60,14 @@ impl Default for Pace {
     }
 }
 
+impl Pace {
+    /// Request starts a second to one operator of several sites. Where not even a site has a pace, none.
+    #[must_use]
+    pub fn per_operator(&self) -> Option<NonZeroU32> {
+        (!self.gap.is_zero()).then_some(PER_OPERATOR)
+    }
+}
+
 type Limiter = RateLimiter<
     NotKeyed,
     InMemoryState,
@@ -149,8 +157,7 @@ impl Road {
             gap: pace.gap,
             places: Arc::new(Semaphore::new(pace.width)),
             rate: pace.rate.map(limiter),
-            // Where not even a site has a pace, an operator needs none.
-            operators: (!pace.gap.is_zero()).then(|| Turns::per_second(PER_OPERATOR)),
+            operators: pace.per_operator().map(Turns::per_second),
             addresses: pace.per_address.map(Turns::per_second),
             lanes: StdMutex::default(),
             held: StdMutex::default(),

@@ -18,7 +18,7 @@ use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 use url::Url;
 
-use permission::Permissions;
+use permission::{Ban, Permissions};
 
 use crate::exchange::{Answer, ConnectFault, Exchange, Fault, Leg, LocalFault, Reply};
 use crate::inquiry::{self, Ask, Next, Terms};
@@ -116,6 +116,8 @@ enum Pursuit {
     SiteClosed,
     /// The site's `robots.txt` says no, in these words.
     Forbidden(String),
+    /// It is left alone.
+    Left(Unmeasured),
 }
 
 /// How many requests each site was sent. Sites are many, so they are counted by a hash of their names.
@@ -403,6 +405,7 @@ impl Office {
                 .await;
                 self.counts.finish(Verdict::Unprobeable);
             }
+            Ok(Pursuit::Left(why)) => self.leave(endpoint, why).await,
             // A panic of ours says nothing of the endpoint.
             Err(()) => self.leave(endpoint, Unmeasured::InstrumentError).await,
         }
@@ -472,11 +475,15 @@ impl Office {
                 return Pursuit::SiteClosed;
             }
             if inquiry.so_far.is_empty()
-                && let Some(rule) = self
+                && let Some(ban) = self
                     .forbidden(inquiry.target.endpoint, &inquiry.target.url)
                     .await
             {
-                return Pursuit::Forbidden(rule);
+                return match ban {
+                    Ban::Rule(rule) => Pursuit::Forbidden(rule),
+                    Ban::Unknown(why) => Pursuit::Left(why),
+                    Ban::Stopped => Pursuit::Stopped,
+                };
             }
             first = false;
             if ask.wait_ms > 0 {

@@ -26,6 +26,8 @@ mod pacing;
 #[cfg(target_os = "linux")]
 mod peers;
 #[cfg(target_os = "linux")]
+mod reading;
+#[cfg(target_os = "linux")]
 mod rows;
 #[cfg(target_os = "linux")]
 mod schedule;

@@ -6,12 +6,13 @@ use crate::bench::{Bench, Figure, Plan};
 use crate::expense::{files, linear, memory, names, plain, report, tls};
 use crate::pacing::{dead_names, gaps, latency, registry, waiting};
 use crate::peers::peers;
+use crate::reading::{dump, million};
 use crate::typed::{say, tell};
 
 type Measure = fn(&Bench) -> Result<Vec<Figure>>;
 
 /// Every figure.
-pub(crate) const ALL: [(&str, Measure); 13] = [
+pub(crate) const ALL: [(&str, Measure); 15] = [
     ("plain", plain),
     ("tls", tls),
     ("memory", memory),
@@ -25,6 +26,8 @@ pub(crate) const ALL: [(&str, Measure); 13] = [
     ("linear", linear),
     ("names", names),
     ("peers", peers),
+    ("million", million),
+    ("dump", dump),
 ];
 
 /// Those that take about a minute.

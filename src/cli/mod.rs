@@ -4,6 +4,7 @@ mod check;
 mod conformance;
 mod demo;
 mod diff;
+mod exclude;
 mod fetch;
 mod forecast;
 mod gauntlet;

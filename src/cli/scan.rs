@@ -9,8 +9,7 @@ use jiff::Timestamp;
 use url::Host;
 
 use crate::exchange::LocalFault;
-use crate::exclude::Exclusions;
-use crate::forecast::{Forecast, Tempo};
+use crate::forecast::{Conduct, Forecast};
 use crate::list::Format;
 use crate::manifest::{ListFile, Manifest, RULES_VERSION};
 use crate::probe::{Prober, Reach};
@@ -26,9 +25,6 @@ use super::conformance::Conformance;
 use super::options::Asking;
 use super::report::Shape;
 use super::{Exit, forecast, lists, print, say};
-
-/// Who asked every census of this program to be left alone.
-const BUILT_IN: &str = include_str!("../../data/exclude.txt");
 
 /// Public sites that may be scanned without saying who asks.
 const ANONYMOUS_SITES: usize = 10;
@@ -58,9 +54,6 @@ pub(super) struct Scan {
     /// Ask part I of N only: parts are told by site, and cover the list without overlap
     #[arg(long, env = "MCP_CENSUS_SHARD", value_name = "I/N")]
     shard: Option<Shard>,
-    /// Who asked to be left alone: a host, which covers its subdomains, an address or a range (CIDR) a line
-    #[arg(long, env = "MCP_CENSUS_EXCLUDE", value_name = "FILE")]
-    exclude: Vec<PathBuf>,
     /// Send the headers that this list, a client's configuration, has: credentials to whoever it names, so think twice
     #[arg(long, env = "MCP_CENSUS_SEND_HEADERS", value_name = "LIST")]
     send_headers: Option<PathBuf>,
@@ -86,7 +79,7 @@ pub(super) struct Scan {
 
 impl Scan {
     pub(super) fn run(mut self) -> Result<Exit> {
-        self.asking.excluded = exclusions(&self.exclude)?;
+        self.asking.read_exclusions()?;
         if self.dry_run {
             return self.foretell();
         }
@@ -197,11 +190,7 @@ impl Scan {
             )?;
             Ok(())
         })?;
-        ensure!(
-            rows > 0,
-            "{} has no rows: there is nothing to scan",
-            named(&self.lists)
-        );
+        ensure_rows(rows, &self.lists)?;
         for list in &read {
             warn_of_headers(&list.file);
         }
@@ -266,6 +255,7 @@ impl Scan {
 
     /// What a scan of the lists would do.
     fn foretell(&self) -> Result<Exit> {
+        let format = self.shape.without_tables()?;
         for list in &self.lists {
             if registry_of(list)?.is_some() {
                 bail!("--dry-run sends nothing: fetch the list first, with mcp-census fetch");
@@ -277,18 +267,24 @@ impl Scan {
             forecast.add(&entry);
             Ok(())
         })?;
-        let tempo = Tempo {
-            gap: self.asking.gap.0,
-            rate: self.asking.rate,
-        };
+        ensure_rows(lists.iter().map(|it| it.file.rows).sum(), &self.lists)?;
         let suffixes = Suffixes::default();
         let (targets, _) = scan::sample(freezer.into_targets(), self.max_per_site, &suffixes, 0);
-        let outlook = forecast.outlook(&targets, &suffixes, tempo);
-        print(&if self.shape.is_json() {
-            forecast::json(&lists, &outlook)?
-        } else {
-            forecast::text(&lists, &outlook, tempo)
-        })?;
+        let terms = self.asking.terms();
+        let conduct = Conduct {
+            terms: &terms,
+            robots: self.robots,
+            tempo: self.asking.tempo(),
+        };
+        let outlook = forecast.outlook(&targets, &suffixes, &conduct);
+        let width = super::report::width();
+        print(&forecast::shown(
+            format,
+            width,
+            &lists,
+            &outlook,
+            &conduct.tempo,
+        )?)?;
         Ok(Exit::Done)
     }
 
@@ -449,26 +445,22 @@ fn default_out(started_at: Timestamp, lists: &[PathBuf]) -> PathBuf {
     Path::new("reports").join(format!("{}-{name}", started_at.strftime("%Y%m%dT%H%M%SZ")))
 }
 
+/// Lists that hold nothing are no population.
+fn ensure_rows(rows: u64, lists: &[PathBuf]) -> Result<()> {
+    ensure!(
+        rows > 0,
+        "{} has no rows: there is nothing to scan",
+        named(lists)
+    );
+    Ok(())
+}
+
 fn named(lists: &[PathBuf]) -> String {
     let names: Vec<String> = lists
         .iter()
         .map(|path| path.display().to_string())
         .collect();
     names.join(", ")
-}
-
-/// Who asked to be left alone: the built-in file's, and what these files say.
-fn exclusions(paths: &[PathBuf]) -> Result<Exclusions> {
-    let mut excluded =
-        Exclusions::read(BUILT_IN).map_err(|flaw| anyhow::anyhow!("data/exclude.txt, {flaw}"))?;
-    for path in paths {
-        let text = std::fs::read_to_string(path)
-            .with_context(|| format!("cannot read {}", path.display()))?;
-        let read = Exclusions::read(&text)
-            .map_err(|flaw| anyhow::anyhow!("{}, {flaw}", path.display()))?;
-        excluded.extend(read);
-    }
-    Ok(excluded)
 }
 
 /// A run's own seed; the manifest keeps it.
