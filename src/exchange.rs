@@ -67,6 +67,10 @@ names! {
         ResourceMetadata = "resource_metadata",
         /// The GET of a document in which an authorization server describes itself (RFC 8414, OpenID discovery).
         IssuerMetadata = "issuer_metadata",
+        /// The GET of a site's `robots.txt` (RFC 9309).
+        Robots = "robots",
+        /// The GET of a page of a registry's list.
+        RegistryPage = "registry_page",
         /// The DELETE of a session we were given.
         Close = "close",
     }
@@ -92,6 +96,8 @@ impl Leg {
             | Self::SseStream
             | Self::SseMessage
             | Self::SseResume
+            | Self::Robots
+            | Self::RegistryPage
             | Self::Close => false,
         }
     }
@@ -99,7 +105,10 @@ impl Leg {
     /// Whether it asks for a document that somebody pointed to, and not the endpoint itself.
     #[must_use]
     pub const fn is_document(self) -> bool {
-        matches!(self, Self::ResourceMetadata | Self::IssuerMetadata)
+        matches!(
+            self,
+            Self::ResourceMetadata | Self::IssuerMetadata | Self::Robots | Self::RegistryPage
+        )
     }
 }
 

@@ -3,6 +3,7 @@
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
+use crate::exchange::LocalFault;
 use crate::inquiry::{self, Opening, Profile};
 use crate::names::names;
 use crate::sampling::Sampling;
@@ -59,6 +60,9 @@ pub struct Manifest {
     pub ended_at: Option<Timestamp>,
     /// Every endpoint was asked to the end.
     pub complete: bool,
+    /// What this machine was short of for so long that the run was halted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub halted_by: Option<LocalFault>,
     /// Input rows.
     pub rows: u64,
     /// Endpoints among them.
@@ -185,6 +189,7 @@ impl Manifest {
             started_at,
             ended_at: None,
             complete: false,
+            halted_by: None,
             rows: 0,
             endpoints: 0,
             requests: 0,

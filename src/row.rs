@@ -283,6 +283,10 @@ pub fn framing(row: &Row) -> Option<Framing> {
 /// front; what acts becomes a space; what hides or reorders what a reader sees goes.
 #[must_use]
 pub fn inert(cell: &str) -> String {
+    // Most cells are harmless.
+    if cell.bytes().all(|it| matches!(it, b' '..=b'~')) && !cell.starts_with(['=', '+', '-', '@']) {
+        return cell.to_owned();
+    }
     let plain: String = cell
         .chars()
         .filter(|it| !unseen::hides(*it))

@@ -140,6 +140,8 @@ const fn id_of(leg: Leg) -> i64 {
         | Leg::Listen
         | Leg::ResourceMetadata
         | Leg::IssuerMetadata
+        | Leg::Robots
+        | Leg::RegistryPage
         | Leg::Close => mcp::INITIALIZE_ID,
     }
 }

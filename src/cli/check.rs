@@ -8,11 +8,11 @@ use crate::outcome::{Detail, Unmeasured, Verdict};
 use crate::probe::Prober;
 use crate::roll::{Aim, Freezer, Listed};
 use crate::row::Row;
-use crate::target::{Suffixes, Target};
+use crate::target::{self, Suffixes, Target};
 use crate::{inquiry, story};
 
 use super::options::Asking;
-use super::{Exit, print};
+use super::{Exit, print, say};
 
 /// Probe endpoints and explain each: every exchange, what decided, findings, a `curl` line.
 #[derive(Debug, Args)]
@@ -31,14 +31,21 @@ pub(super) struct Check {
 }
 
 impl Check {
-    pub(super) fn run(self) -> Result<Exit> {
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_all()
-            .build()
-            .context("cannot start the runtime")?;
+    pub(super) fn run(mut self) -> Result<Exit> {
+        let excluding = self.asking.read_exclusions()?;
+        let runtime = super::runtime()?;
         let prober = Prober::new(self.asking.reach()?, self.asking.identity())?;
         let mut all_working = true;
         for url in &self.urls {
+            if let Some(line) = target::address(url)
+                .ok()
+                .and_then(|it| excluding.line(&it.url))
+            {
+                say(&format!(
+                    "{} is not asked: {line}",
+                    target::redacted_raw(url)
+                ));
+            }
             let row = runtime.block_on(self.check(&prober, url))?;
             all_working &= row.verdict == Verdict::Working;
         }

@@ -12,6 +12,7 @@ use crate::manifest::Manifest;
 use crate::outcome::{Outcome, Verdict};
 use crate::probe::Prober;
 use crate::reckon;
+use crate::road::Pace;
 use crate::roll::{self, Aim, Entry};
 use crate::row::Row;
 use crate::sampling::Lots;
@@ -22,18 +23,22 @@ use super::options::Asking;
 use super::say;
 use super::scan::keep_headers;
 
-/// Asks the control sample of a run, where it wants one and has come to its end.
+/// Requests in flight at most: a sample is small, and its files are few.
+const WIDTH: usize = 32;
+
+/// Asks the control sample of a run, where it wants one and has come to its end. Gives the run's manifest back, with
+/// what halted the sample, if anything did.
 ///
 /// # Errors
 /// When the run cannot be read, or the sample's cannot be written.
 pub(super) async fn ask_again(
     path: &Path,
-    manifest: &Manifest,
+    manifest: Manifest,
     asking: &Asking,
     stop: &Stop,
-) -> Result<()> {
+) -> Result<Manifest> {
     let Some(size) = manifest.control.filter(|_| manifest.complete) else {
-        return Ok(());
+        return Ok(manifest);
     };
     let folder = path.join(file::CONTROL);
     let begun = folder.join(file::MANIFEST).exists();
@@ -42,10 +47,10 @@ pub(super) async fn ask_again(
         let of_control: Manifest = dir.read_json(file::MANIFEST)?;
         (dir, of_control)
     } else {
-        fresh(path, &folder, manifest, size)?
+        fresh(path, &folder, &manifest, size)?
     };
     if of_control.complete || of_control.endpoints == 0 {
-        return Ok(());
+        return Ok(manifest);
     }
     let mut kept = Vec::new();
     let mut headers = Headers::default();
@@ -67,11 +72,17 @@ pub(super) async fn ask_again(
         targets: roll::targets(kept),
         headers,
         terms,
-        pace: asking.pace(),
+        pace: Pace {
+            width: asking.pace().width.min(WIDTH),
+            ..asking.pace()
+        },
         prober: Prober::new(asking.reach()?, asking.identity())?,
     };
-    scan::run(run, stop.clone(), false).await?;
-    Ok(())
+    let asked = scan::run(run, stop.clone(), false).await?;
+    Ok(Manifest {
+        halted_by: asked.halted_by,
+        ..manifest
+    })
 }
 
 /// Draws the sample: endpoints that work, of sites that never asked us to stop.

@@ -14,6 +14,7 @@ mod hostile;
 mod html;
 mod lists;
 mod loopback;
+mod manners;
 mod merge;
 mod readme;
 mod recompute;

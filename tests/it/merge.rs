@@ -93,6 +93,7 @@ pub(crate) fn run(world: &World, path: &Path, shard: Option<Shard>) -> Run {
         },
         policy: policy.into(),
         dns_server: Some(world.dns()),
+        questions: mcp_census::resolve::QUESTIONS,
         extra_roots: vec![world.ca_pem().to_owned()],
     };
     Run {
