@@ -16,7 +16,7 @@ use crate::tally::{grouped, plain};
 const LISTED: usize = 5000;
 
 /// Rows that are shown unfolded.
-const UNFOLDED: usize = 60;
+const UNFOLDED: usize = 200;
 
 /// The difference as one page.
 #[must_use]

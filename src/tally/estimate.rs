@@ -8,7 +8,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{Score, Share, Table, Tally};
+use super::{Score, Share, Table, TableName, Tally};
 use crate::outcome::{Outcome, Verdict};
 use crate::sampling::Unit;
 use crate::stats;
@@ -25,7 +25,7 @@ pub(super) struct Cluster {
 }
 
 /// How the rows of a run were drawn.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Drawn {
     /// What was drawn; none where every site was, and only the rows within them drawn.
     pub by: Option<Unit>,
@@ -55,7 +55,12 @@ struct Estimate {
 
 impl Tally {
     /// The verdicts and outcomes of the whole list, estimated from the sample.
-    pub(super) fn estimates(&self, mut table: Table, drawn: Drawn) -> Table {
+    pub(super) fn estimates(&self, drawn: Drawn) -> Table {
+        let unit = "rows of the whole list, estimated";
+        let mut table = Table {
+            denominator_of: "the rows that a scan of all would measure, estimated; intervals by site",
+            ..Table::new(TableName::Estimates, unit, &["of", "is", "rows"])
+        };
         for &verdict in Verdict::ALL.iter().filter(|it| it.is_measured()) {
             let key = ["verdict", verdict.name()];
             self.estimate_line(&mut table, key, drawn, |it, _| it == verdict);

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use super::tables::{cut, largest};
-use super::{RunFacts, Table, Tally, more};
+use super::tables::{OTHERS, ROWS, cut, largest};
+use super::{NotMeasured, RunFacts, Table, TableName, Tally, more};
 use crate::outcome::Verdict;
 use crate::row::Row;
 
@@ -55,7 +55,9 @@ impl Tally {
         }
     }
 
-    pub(super) fn instrument(mut table: Table, facts: &RunFacts) -> Table {
+    pub(super) fn instrument(facts: &RunFacts) -> Table {
+        let columns = ["setting", "value", "runs"];
+        let mut table = Table::new(TableName::Instrument, "runs", &columns);
         let mut at = 0;
         while let Some((setting, _, _)) = facts.instrument.get(at) {
             let lines: Vec<_> = facts.instrument[at..]
@@ -82,9 +84,13 @@ impl Tally {
         self.again.rows > 0
     }
 
-    pub(super) fn control(&self, mut table: Table) -> Table {
+    pub(super) fn control(&self) -> Table {
         let measured = self.again.aspects.get(ASPECTS[0]).map_or(0, |(of, _)| *of);
-        table.denominator = Some(measured);
+        let mut table = Table {
+            denominator_of: "rows that worked and were measured again",
+            denominator: Some(measured),
+            ..Table::new(TableName::Control, ROWS, &["aspect", "again", "rows"])
+        };
         for aspect in ASPECTS {
             let (of, same) = self.again.aspects.get(aspect).copied().unwrap_or_default();
             table.share(&[aspect, "the same"], "", same, of);
@@ -102,7 +108,7 @@ impl Tally {
     }
 
     /// What the vantage points say of the rows that at least two of them measured.
-    pub(super) fn disagreement(&self, mut table: Table, facts: &RunFacts) -> Table {
+    pub(super) fn disagreement(&self, facts: &RunFacts, not_measured: NotMeasured) -> Table {
         let by_several = |it: &&Vec<Verdict>| it.iter().filter(|it| it.is_measured()).count() > 1;
         let told: BTreeMap<&Vec<Verdict>, u64> = self
             .said
@@ -111,7 +117,12 @@ impl Tally {
             .map(|(said, count)| (said, *count))
             .collect();
         let of = told.values().sum();
-        table.denominator = Some(of);
+        let mut table = Table {
+            denominator_of: "rows that several vantages measured",
+            denominator: Some(of),
+            not_measured: Some(not_measured),
+            ..Table::new(TableName::Disagreement, ROWS, &["vantages", "rows"])
+        };
         let agree = told
             .iter()
             .filter(|(said, _)| !crate::vantage::differ(said))
@@ -133,7 +144,7 @@ impl Tally {
         }
         if let Some((patterns, count)) = rest {
             let about = format!("{patterns} further patterns");
-            table.share(&[super::tables::OTHERS], about, count, of);
+            table.share(&[OTHERS], about, count, of);
         }
         for (at, vantage) in facts.vantages.iter().enumerate() {
             let said = |is: &dyn Fn(Verdict) -> bool| -> u64 {

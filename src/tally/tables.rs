@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use super::{
-    Drawn, Gate, LONGEST_MS, Layer, NotMeasured, RunFacts, Share, Summary, Table, TableName, Tally,
+    Gate, LONGEST_MS, Layer, NotMeasured, RunFacts, Share, Summary, Table, TableName, Tally,
 };
 use crate::finding::Check;
 use crate::jsonrpc::code_name;
@@ -12,7 +12,7 @@ use crate::mcp;
 use crate::outcome::{Outcome, Transport, Unmeasured, Unprobeable, Verdict};
 use crate::stats::percentile;
 
-const ROWS: &str = "input rows";
+pub(super) const ROWS: &str = "input rows";
 const MEASURED: &str = "measured rows";
 
 /// Families of message that get a line each; there can be as many as servers.
@@ -63,14 +63,15 @@ impl Tally {
 
     fn table(&self, name: TableName, facts: &RunFacts, summary: &Summary) -> Table {
         let measured = summary.measured;
-        let left_out = Some(summary.not_measured);
-        // Of measured rows: what was left out is stated under each.
-        let of_measured = |columns: &[&'static str]| Table {
-            denominator_of: MEASURED,
-            denominator: Some(measured),
-            not_measured: left_out,
+        // What was left out is stated under each.
+        let of = |denominator_of, denominator, columns: &[&'static str]| Table {
+            denominator_of,
+            denominator,
+            not_measured: Some(summary.not_measured),
             ..Table::new(name, ROWS, columns)
         };
+        let of_measured = |columns: &[&'static str]| of(MEASURED, Some(measured), columns);
+        let of_rows = |columns: &[&'static str]| of(ROWS, Some(self.rows), columns);
         match name {
             TableName::Outcomes => self.outcomes(of_measured(&["outcome", "rows"]), measured),
             TableName::Verdicts => self.verdicts(of_measured(&["verdict", "rows"]), measured),
@@ -96,10 +97,7 @@ impl Tally {
                 self.statuses(of_measured(&["http_status", "rows"]), measured)
             }
             TableName::ProtocolVersions => self.versions(
-                Table {
-                    not_measured: left_out,
-                    ..Table::new(name, ROWS, &["protocol_version", "rows"])
-                },
+                of("", None, &["protocol_version", "rows"]),
                 &facts.asked_version,
             ),
             TableName::EraTransport => self.transports(
@@ -110,83 +108,33 @@ impl Tally {
                 self.gates(of_measured(&["gate", "kind", "rows"]), measured)
             }
             TableName::Latency => self.latency(Table {
-                not_measured: left_out,
-                ..Table::new(
-                    name,
-                    "input rows, and then milliseconds",
-                    &["verdict", "measure", "value"],
-                )
+                unit: "input rows, and then milliseconds",
+                ..of("", None, &["verdict", "measure", "value"])
             }),
-            TableName::LatencyHistogram => self.histogram(Table {
-                not_measured: left_out,
-                ..Table::new(name, ROWS, &["under_ms", "rows"])
-            }),
+            TableName::LatencyHistogram => self.histogram(of("", None, &["under_ms", "rows"])),
             TableName::Units => self.units(
                 Table {
-                    not_measured: left_out,
-                    ..Table::new(name, "as each line says", &["unit", "measure", "count"])
+                    unit: "as each line says",
+                    ..of("", None, &["unit", "measure", "count"])
                 },
                 facts,
             ),
-            TableName::Concentration => self.concentration(
-                Table {
-                    denominator_of: "the measured rows that remain",
-                    not_measured: left_out,
-                    ..Table::new(name, ROWS, &["left_out", "rows"])
-                },
-                facts,
-            ),
-            TableName::Platforms => self.platforms(
-                Table {
-                    not_measured: left_out,
-                    ..Table::new(name, ROWS, &["operator", "measure", "count"])
-                },
-                facts,
-            ),
-            TableName::Findings => self.findings(Table {
-                denominator_of: ROWS,
-                denominator: Some(self.rows),
-                not_measured: left_out,
-                ..Table::new(name, ROWS, &["check", "rows"])
-            }),
-            TableName::RowsToActOn => self.actions(
-                Table {
-                    denominator_of: ROWS,
-                    denominator: Some(self.rows),
-                    not_measured: left_out,
-                    ..Table::new(name, ROWS, &["mechanism", "place", "rows"])
-                },
-                facts,
-            ),
-            TableName::NotMeasured => self.not_measured(Table {
-                denominator_of: ROWS,
-                denominator: Some(self.rows),
-                not_measured: left_out,
-                ..Table::new(name, ROWS, &["verdict", "outcome", "detail", "rows"])
-            }),
-            TableName::Estimates => self.estimates(
-                Table {
-                    denominator_of: "the rows that a scan of all would measure, estimated; intervals by site",
-                    ..Table::new(name, "rows of the whole list, estimated", &["of", "is", "rows"])
-                },
-                facts.drawn.unwrap_or(Drawn { by: None }),
-            ),
-            TableName::Disagreement => self.disagreement(
-                Table {
-                    denominator_of: "rows that several vantages measured",
-                    not_measured: left_out,
-                    ..Table::new(name, ROWS, &["vantages", "rows"])
-                },
-                facts,
-            ),
-            TableName::Control => self.control(Table {
-                denominator_of: "rows that worked and were measured again",
-                ..Table::new(name, ROWS, &["aspect", "again", "rows"])
-            }),
-            TableName::Instrument => Self::instrument(
-                Table::new(name, "runs", &["setting", "value", "runs"]),
-                facts,
-            ),
+            TableName::Concentration => {
+                let remain = "the measured rows that remain";
+                self.concentration(of(remain, None, &["left_out", "rows"]), facts)
+            }
+            TableName::Platforms => {
+                self.platforms(of("", None, &["operator", "measure", "count"]), facts)
+            }
+            TableName::Findings => self.findings(of_rows(&["check", "rows"])),
+            TableName::RowsToActOn => self.actions(of_rows(&["mechanism", "place", "rows"]), facts),
+            TableName::NotMeasured => {
+                self.not_measured(of_rows(&["verdict", "outcome", "detail", "rows"]))
+            }
+            TableName::Estimates => self.estimates(facts.drawn.unwrap_or_default()),
+            TableName::Disagreement => self.disagreement(facts, summary.not_measured),
+            TableName::Control => self.control(),
+            TableName::Instrument => Self::instrument(facts),
         }
     }
 
