@@ -6,6 +6,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use mcp_census::world::{World, case};
 use serde_json::{Value, json};
 
@@ -25,42 +27,54 @@ fn in_header(text: &str) -> String {
     text.chars().filter(|it| !it.is_control()).collect()
 }
 
-/// A server a field.
-fn servers(acting: &str) -> Vec<(&'static str, Value)> {
-    let header = in_header(acting);
-    let rpc = |member: &str, value: Value| {
-        let mut message = json!({"jsonrpc": "2.0", "id": "@@ID@@"});
-        message[member] = value;
-        message.to_string().replace("\"@@ID@@\"", "@@ID@@")
-    };
-    let answer = |status: u16, headers: Value, body: String| json!({"status": status, "reason": header, "headers": headers, "body": body});
-    let typed = json!([["Content-Type", "application/json"]]);
-    let greeting = |name: &str, value: &str| {
-        let mut result = json!({
-            "protocolVersion": "@@PV@@", "capabilities": {}, "serverInfo": {"name": "n", "version": "1"},
-        });
-        match name {
-            "protocolVersion" | "instructions" => result[name] = value.into(),
-            _ => result["serverInfo"][name] = value.into(),
-        }
-        result
-    };
-    let said = |name: &str| answer(200, typed.clone(), rpc("result", greeting(name, acting)));
+/// A response of the case format.
+fn answer(status: u16, headers: &[(&str, &str)], body: &str) -> Value {
+    json!({"status": status, "headers": headers, "body": body})
+}
+
+/// A JSON-RPC response with this member.
+fn rpc(member: &str, value: Value) -> String {
+    let mut message = json!({"jsonrpc": "2.0", "id": "@@ID@@"});
+    message[member] = value;
+    message.to_string().replace("\"@@ID@@\"", "@@ID@@")
+}
+
+/// An `InitializeResult` with something in one of its members.
+fn greeting(member: &str, said: &str) -> String {
+    let mut result = json!({
+        "protocolVersion": "@@PV@@", "capabilities": {}, "serverInfo": {"name": "n", "version": "1"},
+    });
+    match member {
+        "protocolVersion" | "instructions" => result[member] = said.into(),
+        _ => result["serverInfo"][member] = said.into(),
+    }
+    rpc("result", result)
+}
+
+const JSON: (&str, &str) = ("Content-Type", "application/json");
+
+/// Servers that say something in what they answer in JSON.
+fn in_json(acting: &str) -> Vec<(&'static str, Value)> {
+    let said = |member: &str| answer(200, &[JSON], &greeting(member, acting));
     let error = |code: i64| {
         rpc(
             "error",
             json!({"code": code, "message": acting, "data": acting}),
         )
     };
-    let challenge =
-        format!("Bearer realm=\"{header}\", resource_metadata=\"{header}\", x={header}");
-    let raw = format!(
-        "HTTP/1.1 200 {acting}\r\nContent-Type: {acting}\r\nX: {acting}\r\nContent-Length: 2\r\n\r\n{{}}"
+    let tool = json!({
+        "name": acting, "title": acting, "description": acting, "inputSchema": {"type": acting},
+        "annotations": {"title": acting},
+    });
+    let tools = rpc(
+        "result",
+        json!({"tools": [tool.clone(), tool], "nextCursor": acting}),
     );
-    let mut tool = json!({"name": acting, "title": acting, "description": acting, "inputSchema": {"type": acting}});
-    tool["annotations"] = json!({"title": acting});
     let mut lists_tools = said("name");
-    lists_tools["then"] = json!([{"match": {"body_contains": "tools/list"}, "response": answer(200, typed.clone(), rpc("result", json!({"tools": [tool.clone(), tool], "nextCursor": acting})))}]);
+    lists_tools["then"] = json!([{
+        "match": {"body_contains": "tools/list"}, "response": answer(200, &[JSON], &tools),
+    }]);
+    let payment = json!({"x402Version": acting, "accepts": [{"scheme": acting}]}).to_string();
     vec![
         ("name", said("name")),
         ("title", said("title")),
@@ -68,140 +82,86 @@ fn servers(acting: &str) -> Vec<(&'static str, Value)> {
         ("instructions", said("instructions")),
         ("protocol-version", said("protocolVersion")),
         ("tools", lists_tools),
-        ("error", answer(200, typed.clone(), error(-32603))),
-        ("error-400", answer(400, typed.clone(), error(-32000))),
+        ("error", answer(200, &[JSON], &error(-32603))),
+        ("error-400", answer(400, &[JSON], &error(-32000))),
+        ("error-401", answer(401, &[JSON], &error(-32001))),
+        ("payment", answer(402, &[], &payment)),
         (
-            "challenge",
-            answer(
-                401,
-                json!([
-                    ["WWW-Authenticate", challenge],
-                    ["Content-Type", "application/json"]
-                ]),
-                error(-32001),
-            ),
+            "json",
+            answer(200, &[JSON], &json!({acting: acting}).to_string()),
         ),
-        (
-            "scheme",
-            answer(401, json!([["WWW-Authenticate", header]]), String::new()),
-        ),
-        (
-            "forbidden",
-            answer(
-                403,
-                json!([["WWW-Authenticate", format!("{header} error=\"{header}\"")]]),
-                acting.to_owned(),
-            ),
-        ),
-        (
-            "payment",
-            answer(
-                402,
-                json!([["X-Payment", header]]),
-                json!({"x402Version": acting, "accepts": [{"scheme": acting}]}).to_string(),
-            ),
-        ),
+    ]
+}
+
+/// Servers that say something in a header, or in a body of another kind.
+fn elsewhere(acting: &str) -> Vec<(&'static str, Value)> {
+    let header = in_header(acting);
+    let header = header.as_str();
+    let challenge =
+        format!("Bearer realm=\"{header}\", resource_metadata=\"{header}\", x={header}");
+    let [here, there] = [format!("/{header}"), format!("@@BASE@@/x?{header}")];
+    let page = format!("<!doctype html><title>{acting}</title>");
+    let greeted = &greeting("name", acting);
+    let stream = format!("event: {header}\nid: {header}\ndata: {greeted}\n\n");
+    let raw = format!(
+        "HTTP/1.1 200 {acting}\r\nContent-Type: {acting}\r\nX: {acting}\r\nContent-Length: 2\r\n\r\n{{}}"
+    );
+    let headers = [
+        ("X-Said", header),
+        ("Server", header),
+        ("Content-Encoding", header),
+        JSON,
+    ];
+    let events = ("Content-Type", "text/event-stream");
+    let mut endpoint = answer(405, &[], acting);
+    endpoint["then"] = json!([{
+        "match": {"method": "GET"},
+        "response": {"status": 200, "headers": [events], "close": "keepopen",
+            "chunks": [{"text": format!("event: endpoint\ndata: {header}\n\n")}]},
+    }]);
+    let mut reason = answer(500, &[], acting);
+    reason["reason"] = header.into();
+    let challenge = [("WWW-Authenticate", challenge.as_str())];
+    let scheme = [("WWW-Authenticate", header)];
+    vec![
+        ("challenge", answer(401, &challenge, acting)),
+        ("scheme", answer(401, &scheme, "")),
+        ("forbidden", answer(403, &scheme, acting)),
         (
             "content-type",
-            answer(
-                200,
-                json!([["Content-Type", header]]),
-                rpc("result", greeting("name", acting)),
-            ),
+            answer(200, &[("Content-Type", header)], greeted),
         ),
-        (
-            "headers",
-            answer(
-                200,
-                json!([
-                    ["X-Said", header],
-                    ["Server", header],
-                    ["Content-Encoding", header],
-                    ["Content-Type", "application/json"]
-                ]),
-                acting.to_owned(),
-            ),
-        ),
+        ("headers", answer(200, &headers, acting)),
         (
             "session",
-            answer(
-                200,
-                json!([
-                    ["Mcp-Session-Id", header],
-                    ["Content-Type", "application/json"]
-                ]),
-                rpc("result", greeting("name", acting)),
-            ),
+            answer(200, &[("Mcp-Session-Id", header), JSON], greeted),
         ),
-        (
-            "redirect-302",
-            answer(
-                302,
-                json!([["Location", format!("/{header}")]]),
-                acting.to_owned(),
-            ),
-        ),
-        (
-            "redirect-308",
-            answer(
-                308,
-                json!([["Location", format!("@@BASE@@/x?{header}")]]),
-                acting.to_owned(),
-            ),
-        ),
+        ("redirect-302", answer(302, &[("Location", &here)], acting)),
+        ("redirect-308", answer(308, &[("Location", &there)], acting)),
         (
             "redirect-away",
-            answer(301, json!([["Location", header]]), acting.to_owned()),
+            answer(301, &[("Location", header)], acting),
         ),
         (
             "retry-after",
-            answer(429, json!([["Retry-After", header]]), acting.to_owned()),
+            answer(429, &[("Retry-After", header)], acting),
         ),
-        (
-            "page",
-            answer(
-                200,
-                json!([["Content-Type", "text/html"]]),
-                format!("<!doctype html><title>{acting}</title>"),
-            ),
-        ),
+        ("page", answer(200, &[("Content-Type", "text/html")], &page)),
         (
             "text",
-            answer(
-                200,
-                json!([["Content-Type", "text/plain"]]),
-                acting.to_owned(),
-            ),
+            answer(200, &[("Content-Type", "text/plain")], acting),
         ),
-        (
-            "json",
-            answer(200, typed.clone(), json!({acting: acting}).to_string()),
-        ),
-        ("not-found", answer(404, json!([]), acting.to_owned())),
-        (
-            "stream",
-            answer(
-                200,
-                json!([["Content-Type", "text/event-stream"]]),
-                format!(
-                    "event: {header}\nid: {header}\ndata: {}\n\n",
-                    rpc("result", greeting("name", acting))
-                ),
-            ),
-        ),
-        (
-            "endpoint",
-            json!({"status": 405, "headers": [], "body": acting, "then": [{
-                "match": {"method": "GET"},
-                "response": {"status": 200, "headers": [["Content-Type", "text/event-stream"]], "close": "keepopen",
-                    "chunks": [{"text": format!("event: endpoint\ndata: {header}\n\n")}]},
-            }]}),
-        ),
-        (
-            "raw",
-            json!({"raw_b64": base64::Engine::encode(&base64::engine::general_purpose::STANDARD, raw)}),
-        ),
+        ("not-found", answer(404, &[], acting)),
+        ("reason", reason),
+        ("stream", answer(200, &[events], &stream)),
+        ("endpoint", endpoint),
+        ("raw", json!({"raw_b64": STANDARD.encode(raw)})),
     ]
+}
+
+/// A server a field.
+fn servers(acting: &str) -> Vec<(&'static str, Value)> {
+    [in_json(acting), elsewhere(acting)].concat()
 }
 
 fn cases() -> String {
@@ -283,14 +243,14 @@ fn inert_markdown(what: &str, text: &str) {
 /// Scans the world, and gives the run's directory and what was printed.
 fn scanned(world: &World, folder: &Path) -> (PathBuf, Output) {
     let list = folder.join("list.csv");
-    let mut text = "name,url,transport\n".to_owned();
-    for offered in world.targets() {
-        text += &format!(
-            "{},\"{}\",{}\n",
-            offered.name, offered.url, offered.transport
-        );
-    }
-    fs::write(&list, text).unwrap();
+    let rows = world
+        .targets()
+        .iter()
+        .map(|it| format!("{},\"{}\",{}\n", it.name, it.url, it.transport));
+    let text: Vec<String> = std::iter::once("name,url,transport\n".to_owned())
+        .chain(rows)
+        .collect();
+    fs::write(&list, text.concat()).unwrap();
     let run = folder.join("run");
     let dns = world.dns().to_string();
     let paths =

@@ -221,14 +221,14 @@ const READER: &str = r##"
 "##;
 
 /// Looks at a page that has no script, and leaves what it saw.
-pub(crate) const GLANCE: &str = r##"
+pub(crate) const GLANCE: &str = r#"
 setTimeout(() => leave({
   wrong,
   asked: performance.getEntriesByType("resource").map((it) => it.name),
   images: document.images.length,
   wide: document.documentElement.scrollWidth - innerWidth,
 }), 100);
-"##;
+"#;
 
 /// A copy of a page with a reader in it, let in beside the page's own script, if it has one, by a nonce.
 pub(crate) fn watched(page: &str, reader: &str) -> String {

@@ -131,13 +131,13 @@ fn rows_that_work_are_asked_again_and_the_report_says_how_far_they_agree() {
         .map(|it| it.name)
         .collect();
     let list = ground.path("list.csv");
-    let kept: String = std::fs::read_to_string(&list)
+    let kept: Vec<String> = std::fs::read_to_string(&list)
         .unwrap()
         .lines()
         .filter(|line| !patient.iter().any(|it| line.starts_with(&format!("{it},"))))
         .map(|line| format!("{line}\n"))
         .collect();
-    std::fs::write(&list, kept).unwrap();
+    std::fs::write(&list, kept.concat()).unwrap();
     let further = ["--max-per-site", "200", "--seed", "11", "--control", "25"];
     assert!(
         ground
