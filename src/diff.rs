@@ -331,6 +331,8 @@ fn instrument(one: &Manifest, other: &Manifest) -> Vec<Setting> {
             ("opening", Cause::Asked, asked.opening.name().to_owned()),
             ("profile", Cause::Asked, asked.profile.name().to_owned()),
             ("budget", Cause::Asked, asked.budget.to_string()),
+            ("intrusive", Cause::Asked, asked.intrusive.to_string()),
+            ("mine", Cause::Asked, asked.mine.join(", ")),
             ("timeout_ms", Cause::Timeout, asked.timeout_ms.to_string()),
             (
                 "connect_timeout_ms",

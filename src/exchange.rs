@@ -41,7 +41,7 @@ names! {
         Initialize = "initialize",
         /// What a POST to the target of a 301, 302 or 303 says; it decides nothing.
         RedirectTarget = "redirect_target",
-        /// `server/discover` of 2026-07-28, after a refusal that a modern-only server may give.
+        /// `server/discover` of 2026-07-28.
         Discover = "discover",
         /// The GET that opens an HTTP+SSE stream (2024-11-05).
         SseStream = "sse_stream",
@@ -53,7 +53,7 @@ names! {
         Initialized = "initialized",
         /// `ping`.
         Ping = "ping",
-        /// `tools/list`, its first page; in the session, or as a request of 2026-07-28.
+        /// `tools/list`, page by page; in the session, or as a request of 2026-07-28.
         Tools = "tools_list",
         /// `tools/list` once more, for the order of the tools.
         ToolsAgain = "tools_list_again",
@@ -67,6 +67,8 @@ names! {
         ResourceMetadata = "resource_metadata",
         /// The GET of a document in which an authorization server describes itself (RFC 8414, OpenID discovery).
         IssuerMetadata = "issuer_metadata",
+        /// A request that is wrong on purpose; its id says for which check. For servers of one's own.
+        Intrusive = "intrusive",
         /// The DELETE of a session we were given.
         Close = "close",
     }
@@ -84,6 +86,7 @@ impl Leg {
             | Self::Prompts
             | Self::Resources
             | Self::Listen
+            | Self::Intrusive
             | Self::ResourceMetadata
             | Self::IssuerMetadata => true,
             Self::Initialize

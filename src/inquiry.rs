@@ -5,7 +5,7 @@
 
 use url::Url;
 
-use crate::catalogue::plan;
+use crate::catalogue::{Own, plan};
 use crate::classify::{self, Discovery, Reading, classify};
 use crate::exchange::{Answer, BodyEnd, Exchange, Fault, Leg, Reply, Request, Stage};
 use crate::jsonrpc::{self, CodeGroup, INVALID_PARAMS, INVALID_REQUEST, METHOD_NOT_FOUND};
@@ -44,6 +44,8 @@ pub struct Terms {
     pub budget: usize,
     /// What is asked first.
     pub opening: Opening,
+    /// The servers that are also asked what is wrong on purpose; none where that was not wanted.
+    pub own: Option<Own>,
 }
 
 names! {
@@ -58,6 +60,9 @@ names! {
 
 /// What may be spent on one endpoint unless told otherwise.
 pub const BUDGET: usize = 8;
+
+/// What may be spent on a server of one's own that is also asked what is wrong on purpose, unless told otherwise.
+pub const OWN_BUDGET: usize = 40;
 
 /// A request to send.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -27,7 +27,7 @@
 //! - [`inquiry`], [`classify`], [`settle`], [`hint`]: what to ask next, and what the answers mean
 //! - [`catalogue`]: the checks of the specification, what is asked for them, and what becomes of each
 //! - [`outcome`], [`finding`], [`row`]: the words of the census, each spelt once
-//! - [`tally`], [`stats`], [`report`], [`story`], [`explain`]: what is told of it
+//! - [`tally`], [`stats`], [`report`], [`story`], [`explain`], [`wrap`]: what is told of it
 //! - [`forecast`]: what a scan would do
 //! - [`diff`]: what changed between two runs, and what only the instrument changed
 //! - [`manifest`]: what a run was
@@ -101,3 +101,4 @@ pub mod tally;
 pub mod target;
 pub mod trust;
 pub mod world;
+pub mod wrap;

@@ -87,6 +87,12 @@ pub struct Parameters {
     /// Requests that might be spent on one endpoint for the checks of the specification.
     #[serde(default = "budget")]
     pub budget: usize,
+    /// Servers of one's own were also asked what is wrong on purpose.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub intrusive: bool,
+    /// The hosts that were called one's own.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub mine: Vec<String>,
     /// Who asked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub contact: Option<String>,

@@ -166,6 +166,7 @@ impl Inquiry {
                 opening: Opening::Initialize,
                 profile: Profile::Census,
                 budget: 0,
+                own: None,
             },
             prober: Prober::new(reach, identity).unwrap(),
             exchanges: Vec::new(),

@@ -193,7 +193,8 @@ impl Scan {
             warn_of_headers(&list.file);
         }
         let targets = freezer.into_targets();
-        self.require_contact(&targets)?;
+        require_contact(&self.asking, &targets)?;
+        self.asking.refuse_strangers(&targets)?;
         let manifest = Manifest {
             vantage: self.vantage.clone(),
             lists: read.into_iter().map(|it| it.file).collect(),
@@ -310,30 +311,33 @@ impl Scan {
         })?;
         Ok((dir, manifest, roll::targets(kept), headers))
     }
+}
 
-    /// A census of strangers' servers says who takes it.
-    fn require_contact(&self, targets: &[Target]) -> Result<()> {
-        if self.asking.contact.is_some() {
-            return Ok(());
-        }
-        let is_public = |target: &&Target| match target.url.host() {
-            Some(Host::Ipv4(address)) => crate::target::is_public(address.into()),
-            Some(Host::Ipv6(address)) => crate::target::is_public(address.into()),
-            Some(Host::Domain(_)) | None => true,
-        };
-        let sites: BTreeSet<String> = targets
-            .iter()
-            .filter(is_public)
-            .map(|target| Suffixes::default().site(&target.url))
-            .collect();
-        if sites.len() > ANONYMOUS_SITES {
-            bail!(
-                "the list has {} public sites; say who asks with --contact, a URL or an address where operators can reach you",
-                sites.len()
-            );
-        }
-        Ok(())
+/// A census of strangers' servers says who takes it.
+///
+/// # Errors
+/// When the targets are of more public sites than may be asked without a name.
+pub(super) fn require_contact(asking: &Asking, targets: &[Target]) -> Result<()> {
+    if asking.contact.is_some() {
+        return Ok(());
     }
+    let is_public = |target: &&Target| match target.url.host() {
+        Some(Host::Ipv4(address)) => crate::target::is_public(address.into()),
+        Some(Host::Ipv6(address)) => crate::target::is_public(address.into()),
+        Some(Host::Domain(_)) | None => true,
+    };
+    let sites: BTreeSet<String> = targets
+        .iter()
+        .filter(is_public)
+        .map(|target| Suffixes::default().site(&target.url))
+        .collect();
+    if sites.len() > ANONYMOUS_SITES {
+        bail!(
+            "the list has {} public sites; say who asks with --contact, a URL or an address where operators can reach you",
+            sites.len()
+        );
+    }
+    Ok(())
 }
 
 /// The width that this machine's file descriptors allow. The limit is raised as far as it goes.
@@ -395,7 +399,7 @@ fn registry_of(list: &Path) -> Result<Option<url::Url>> {
     Ok(Some(url))
 }
 
-fn list_format(name: &str) -> Result<Format, String> {
+pub(super) fn list_format(name: &str) -> Result<Format, String> {
     Format::named(name).ok_or_else(|| {
         let names: Vec<&str> = Format::ALL.iter().map(|it| it.name()).collect();
         format!("use one of {}", names.join(", "))
@@ -429,7 +433,10 @@ fn named(lists: &[PathBuf]) -> String {
 }
 
 /// Who asked to be left alone: the built-in file's, and what these files say.
-fn exclusions(paths: &[PathBuf]) -> Result<Exclusions> {
+///
+/// # Errors
+/// When a file cannot be read, or a line of one cannot be understood.
+pub(super) fn exclusions(paths: &[PathBuf]) -> Result<Exclusions> {
     let mut excluded =
         Exclusions::read(BUILT_IN).map_err(|flaw| anyhow::anyhow!("data/exclude.txt, {flaw}"))?;
     for path in paths {

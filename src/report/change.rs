@@ -7,7 +7,8 @@ use std::fmt::Write as _;
 use serde_json::{Value, json};
 
 use super::markdown::escaped;
-use super::{WIDTH, interval, percent, wrap};
+use super::{WIDTH, interval, percent};
+use crate::wrap::wrap;
 use crate::diff::{Aspect, Cause, Change, Diff, Lone, Shift};
 use crate::row::inert;
 use crate::tally::{Share, grouped, plain};

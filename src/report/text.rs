@@ -3,7 +3,8 @@
 use std::fmt::Write as _;
 
 use super::grid::{Column, Grid, grid};
-use super::{TOGETHER, WIDTH, bounds, caveats, headline, interval, percent, wrap};
+use super::{WIDTH, bounds, caveats, headline, interval, percent};
+use crate::wrap::{TOGETHER, wrap};
 use crate::outcome::{Outcome, Verdict};
 use crate::tally::{Summary, Table, TableName, grouped};
 
