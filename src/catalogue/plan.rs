@@ -37,7 +37,9 @@ pub fn next(exchanges: &[Exchange], terms: &Terms, budget: usize) -> Option<Ask>
     } else if situation.gate().is_some() {
         document(&situation, terms)
     } else if situation.is_open() {
-        follow_up(&situation, terms).or_else(|| page(&situation, terms, false))
+        follow_up(&situation, terms)
+            .or_else(|| page(&situation, terms, false))
+            .or_else(|| page(&situation, terms, true))
     } else if situation.is_open_as_modern() {
         as_modern(&situation, terms).or_else(|| page(&situation, terms, true))
     } else {
@@ -95,11 +97,9 @@ fn follow_up(situation: &Situation<'_>, terms: &Terms) -> Option<(Leg, Request)>
     if !asked(Leg::Discover, true) {
         return Some((Leg::Discover, identity.discover(url, mcp::MODERN_VERSION)));
     }
-    let discovered = situation.discovery.as_ref().and_then(|it| it.result());
-    if situation.is_modern && capability(discovered, "tools").is_some() && !asked(Leg::Tools, true)
-    {
-        let request = identity.modern(url, "tools/list", mcp::TOOLS_ID, mcp::MODERN_VERSION);
-        return Some((Leg::Tools, request));
+    // A server of both eras is asked as one of the newer too.
+    if situation.is_modern {
+        return as_modern(situation, terms);
     }
     None
 }
@@ -109,7 +109,9 @@ fn as_modern(situation: &Situation<'_>, terms: &Terms) -> Option<(Leg, Request)>
     let discovery = situation.discovery.as_ref()?;
     let url = &address(discovery.exchange)?;
     let identity = &terms.identity;
-    let has_tools = capability(discovery.result(), "tools").is_some();
+    let discovered = discovery.result();
+    discovered?;
+    let has_tools = capability(discovered, "tools").is_some();
     let lists = [
         (Leg::Tools, "tools/list", mcp::TOOLS_ID, has_tools),
         (Leg::Prompts, "prompts/list", mcp::PROMPTS_ID, true),
@@ -122,7 +124,7 @@ fn as_modern(situation: &Situation<'_>, terms: &Terms) -> Option<(Leg, Request)>
         ),
     ];
     for (leg, method, id, wanted) in lists {
-        if wanted && situation.legs(leg).next().is_none() {
+        if wanted && !situation.legs(leg).any(is_modern) {
             return Some((leg, identity.modern(url, method, id, mcp::MODERN_VERSION)));
         }
     }

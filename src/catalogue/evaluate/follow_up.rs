@@ -120,9 +120,6 @@ impl Bench<'_> {
 
     /// What is declared is there, and what is not declared is not.
     fn capabilities_match(&self, rule: &Rule) -> Result<Told, Told> {
-        if !self.situation.is_met_as_modern() {
-            return Err(missing(Missing::NotAsked));
-        }
         let discovered = self
             .situation
             .discovery
