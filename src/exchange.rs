@@ -431,6 +431,9 @@ pub struct Connection {
     /// An IPv6 address was there, routable from here, and did not answer; IPv4 did.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub ipv6_unreachable: bool,
+    /// There was none: another endpoint of the run had asked for the same document, and this is what came of that.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub shared: bool,
 }
 
 impl Connection {

@@ -442,6 +442,9 @@ forbidden: an outcome
 
 HTTP 403.
 
+The rule:
+  HTTP 403 counts before the body.
+
 Verdict that follows:
   gated; unmeasured for edge_block, bot_challenge.
 

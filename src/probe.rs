@@ -497,6 +497,7 @@ impl<'a> Sending<'a> {
         let peer = response.remote_addr().map(|address| address.ip());
         self.connection = Connection {
             peer,
+            shared: false,
             ipv6_unreachable: self.way.first().is_some_and(|it| it.is_ipv6())
                 && peer.is_some_and(|peer| peer.is_ipv4()),
         };

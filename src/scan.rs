@@ -1,6 +1,7 @@
 //! A frozen list -> evidence: every endpoint asked, in its lane, everything written as it comes.
 //! Reading lists is `cli`'s and `list`'s affair; what the evidence says is `reckon`'s.
 
+mod issuers;
 mod permission;
 
 use std::collections::HashMap;
@@ -17,6 +18,7 @@ use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 use url::Url;
 
+use issuers::Issuers;
 use permission::Permissions;
 
 use crate::exchange::{Answer, Exchange, Fault, Leg, LocalFault, Reply};
@@ -130,6 +132,8 @@ struct Office {
     permissions: Option<Permissions>,
     /// The suffixes beside the public list.
     added: Vec<String>,
+    /// What authorization servers said of themselves.
+    issuers: Issuers,
 }
 
 /// Asks every endpoint that has not been asked to the end, and gives the finished manifest.
@@ -191,6 +195,7 @@ pub async fn run(run: Run, stop: Stop, show_progress: bool) -> Result<Manifest> 
         suffixes,
         permissions: manifest.robots.then(Permissions::default),
         added: manifest.suffixes.clone(),
+        issuers: Issuers::default(),
     });
     for endpoint in left_out {
         office.skip(endpoint, Unmeasured::SampledOut).await;
@@ -439,8 +444,19 @@ impl Office {
             // A redirect can lead to another site: it is asked in that site's lane.
             let lane = Url::parse(&ask.request.url)
                 .map_or_else(|_| Arc::clone(&home), |url| self.lane(&url));
-            for exchange in self.ask(inquiry.target.endpoint, &ask, &lane).await {
-                heed(&exchange, &lane).await;
+            let asking = self.ask(inquiry.target.endpoint, &ask, &lane);
+            // With headers of the operator's, an answer may be for this endpoint alone.
+            let exchanges = if ask.leg == Leg::IssuerMetadata && headers.is_empty() {
+                self.issuers
+                    .asked_once(inquiry.target.endpoint, &ask, asking)
+                    .await
+            } else {
+                asking.await
+            };
+            for exchange in exchanges {
+                if !exchange.connection.shared {
+                    heed(&exchange, &lane).await;
+                }
                 self.write(shown(&exchange, &secrets)).await;
                 inquiry.so_far.push(exchange);
             }

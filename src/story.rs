@@ -172,7 +172,12 @@ fn told(
         .peer
         .map(|peer| format!("; {peer}"))
         .unwrap_or_default();
-    let _ = writeln!(out, "  {}{peer}\n", phases(exchange.timing));
+    let shared = if exchange.connection.shared {
+        "; asked for another endpoint of the run"
+    } else {
+        ""
+    };
+    let _ = writeln!(out, "  {}{peer}{shared}\n", phases(exchange.timing));
 }
 
 /// How long each phase took, where it happened.

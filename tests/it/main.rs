@@ -6,6 +6,7 @@
 
 mod architecture;
 mod census;
+mod check;
 mod cli;
 mod diff;
 mod fetch;
