@@ -15,6 +15,7 @@ use axum::extract::Request;
 use axum::http::{HeaderValue, Method, StatusCode, header};
 use axum::middleware::{Next as Inner, from_fn};
 use axum::response::Response;
+use mcp_census::catalogue::{self, Own, Status};
 use mcp_census::classify::Reading;
 use mcp_census::exchange::{Exchange, Leg};
 use mcp_census::finding::{Check, Finding};
@@ -32,7 +33,7 @@ use tokio::net::TcpListener;
 use url::Url;
 
 /// More legs than any inquiry has; a test that reaches it asks in circles.
-const LEGS: usize = 12;
+const LEGS: usize = 60;
 
 /// The server's own name and version, to be found again in what was read.
 const SERVER: (&str, &str) = ("oracle", "1.2.3");
@@ -330,6 +331,37 @@ async fn a_server_of_the_modern_era_alone_works_although_it_refuses_initialize()
     assert_eq!(reading.findings, want);
     assert_eq!(reading.session, None);
     assert_eq!(server.open_sessions().await, 0);
+}
+
+#[tokio::test]
+async fn a_server_of_another_make_is_held_against_every_check() {
+    // What rmcp does to a foreign Origin and to what is no JSON; the positions of the two checks say why it counts.
+    let want = [
+        "warn neg.bad-cursor: a result under HTTP 200",
+        "fail neg.parse-error: HTTP 415 without a response",
+        "fail neg.origin-403: a result under HTTP 200",
+    ];
+    for form in [Form::Stateful, Form::Stateless, Form::ModernOnly] {
+        let server = Server::start(form).await;
+        let mut inquiry = Inquiry::at(server.url.clone(), None);
+        inquiry.terms.profile = Profile::Compliance;
+        inquiry.terms.budget = LEGS;
+        inquiry.terms.own = Some(Own {
+            nets: vec!["127.0.0.0/8".parse().unwrap()],
+            hosts: Vec::new(),
+        });
+        inquiry.finish().await;
+        let speaking = catalogue::speaking(&inquiry.target, ASKED_VERSION, &inquiry.exchanges);
+        let checked = catalogue::evaluate(&inquiry.target, speaking.unwrap());
+        let broken: Vec<String> = checked
+            .iter()
+            .filter(|it| matches!(it.status, Status::Fail | Status::Warn))
+            .map(|it| format!("{} {}: {}", it.status, it.check, it.detail))
+            .collect();
+        assert_eq!(broken, want, "{form:?}");
+        assert!(inquiry.legs().contains(&Leg::Intrusive));
+        assert_eq!(server.open_sessions().await, 0, "{form:?}");
+    }
 }
 
 #[tokio::test]

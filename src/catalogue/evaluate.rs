@@ -72,13 +72,15 @@ pub fn evaluate(target: &Target, exchanges: &[Exchange]) -> Vec<Checked> {
         .collect()
 }
 
-/// Holds an endpoint against the catalogue by the attempt that speaks for it. Empty where nothing was exchanged.
+/// The attempt that speaks for an endpoint. `None` where nothing was exchanged.
 #[must_use]
-pub fn settled(target: &Target, asked_version: &str, exchanges: &[Exchange]) -> Vec<Checked> {
-    let speaks = inquiry::settled(target, asked_version, exchanges).map(|it| it.speaks);
-    speaks
-        .and_then(|speaks| inquiry::attempts(exchanges).get(speaks).copied())
-        .map_or_else(Vec::new, |attempt| evaluate(target, attempt))
+pub fn speaking<'a>(
+    target: &Target,
+    asked_version: &str,
+    exchanges: &'a [Exchange],
+) -> Option<&'a [Exchange]> {
+    let speaks = inquiry::settled(target, asked_version, exchanges)?.speaks;
+    inquiry::attempts(exchanges).get(speaks).copied()
 }
 
 /// How far the way in was found from a 401. `None` where there was none.

@@ -17,7 +17,7 @@ mod status;
 mod table;
 
 pub use baseline::{BadLine, Baseline, Compared};
-pub use evaluate::{Checked, Discovery, discovered, evaluate, settled};
+pub use evaluate::{Checked, Discovery, discovered, evaluate, speaking};
 pub use id::CheckId;
 pub use markdown::markdown;
 pub use own::Own;

@@ -10,6 +10,7 @@ mod check;
 mod cli;
 mod diff;
 mod fetch;
+mod formats;
 mod fuzz;
 mod html;
 mod lists;
