@@ -309,6 +309,13 @@ fn of_rule(rule: &Rule) -> String {
         )
         .section("How it is seen", rule.seen)
         .section("What is asked for it", &cost(rule));
+    if rule.is_intrusive() {
+        page = page.section(
+            "Of whom it is asked",
+            "Of servers of one's own alone, with `--intrusive`: those listed by an address inside `--allow-net`, and \
+             hosts that `--mine` names. Nobody else is sent such a request.",
+        );
+    }
     if let Some(position) = rule.position {
         page = page.section("How the specification is read here", position);
     }

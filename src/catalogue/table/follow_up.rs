@@ -141,7 +141,10 @@ pub(super) const RULES: &[Rule] = &[
         cost: 0,
         seen: "The three members in each page of tools/list that was asked for; cacheScope is the same on all.",
         remedy: "Send the three members with every page, the same cacheScope on each.",
-        position: None,
+        position: Some(
+            "The lists that a server declares are looked at. The official suite asks for the others as well, and \
+                  takes their refusal for missing members.",
+        ),
     },
     Rule {
         number: 55,
