@@ -69,6 +69,10 @@ names! {
         IssuerMetadata = "issuer_metadata",
         /// A request that is wrong on purpose; its id says for which check. For servers of one's own.
         Intrusive = "intrusive",
+        /// The GET of a site's `robots.txt` (RFC 9309).
+        Robots = "robots",
+        /// The GET of a page of a registry's list.
+        RegistryPage = "registry_page",
         /// The DELETE of a session we were given.
         Close = "close",
     }
@@ -95,6 +99,8 @@ impl Leg {
             | Self::SseStream
             | Self::SseMessage
             | Self::SseResume
+            | Self::Robots
+            | Self::RegistryPage
             | Self::Close => false,
         }
     }
@@ -102,7 +108,10 @@ impl Leg {
     /// Whether it asks for a document that somebody pointed to, and not the endpoint itself.
     #[must_use]
     pub const fn is_document(self) -> bool {
-        matches!(self, Self::ResourceMetadata | Self::IssuerMetadata)
+        matches!(
+            self,
+            Self::ResourceMetadata | Self::IssuerMetadata | Self::Robots | Self::RegistryPage
+        )
     }
 }
 

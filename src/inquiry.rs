@@ -11,7 +11,7 @@ use crate::exchange::{Answer, BodyEnd, Exchange, Fault, Leg, Reply, Request, Sta
 use crate::jsonrpc::{self, CodeGroup, INVALID_PARAMS, INVALID_REQUEST, METHOD_NOT_FOUND};
 use crate::mcp::{Identity, MODERN_VERSION, Resume};
 use crate::names::names;
-use crate::outcome::{Detail, Transport, Turn};
+use crate::outcome::{Detail, Transport, Turn, Verdict};
 use crate::redirect::{self, Step};
 use crate::settle::{Settled, is_doubtful, settle};
 use crate::target::Target;
@@ -88,8 +88,8 @@ pub enum Next {
     Ask(Box<Ask>),
     /// Send this once the lane's other targets have been asked: a confirmation.
     Later(Box<Ask>),
-    /// Nothing: the inquiry is complete.
-    Done,
+    /// Nothing: the inquiry is complete, with this verdict.
+    Done(Verdict),
 }
 
 /// The attempts among an endpoint's exchanges, first to last.
@@ -135,7 +135,13 @@ pub fn next(target: &Target, exchanges: &[Exchange], terms: &Terms) -> Next {
     if number < terms.confirm && is_doubtful(&reading) {
         return Next::Later(Box::new(opening(target, number + 1, terms)));
     }
-    Next::Done
+    let earlier = attempts.len() - 1;
+    let readings = attempts[..earlier]
+        .iter()
+        .map(|attempt| classify(&terms.version, target.declared, attempt))
+        .chain([reading]);
+    let settled = settle(readings.collect());
+    Next::Done(settled.map_or(Verdict::Unmeasured, |it| it.reading.verdict))
 }
 
 fn opening(target: &Target, attempt: u8, terms: &Terms) -> Ask {
@@ -225,7 +231,7 @@ fn next_leg(
         }
         return close(exchanges, terms, reading).map(|request| ask(Leg::Close, request));
     };
-    let here = Url::parse(&end.request.url).ok()?;
+    let here = || Url::parse(&end.request.url).ok();
     match redirect::step(&chain) {
         Step::Follow(url) => {
             return Some(ask(
@@ -250,7 +256,10 @@ fn next_leg(
             && !asked_here
             && !classify::has_envelope(answer)
         {
-            return Some(ask(Leg::SseStream, terms.identity.open_stream(&here, None)));
+            return Some(ask(
+                Leg::SseStream,
+                terms.identity.open_stream(&here()?, None),
+            ));
         }
         if !has(Leg::SseResume)
             && let Some(stream) = classify::resumable(answer)
@@ -260,7 +269,7 @@ fn next_leg(
                 session: end.session().map(str::to_owned),
                 wait_ms: stream.retry.unwrap_or_default().min(LONGEST_RETRY_MS),
             };
-            let request = terms.identity.open_stream(&here, Some(&resume));
+            let request = terms.identity.open_stream(&here()?, Some(&resume));
             return Some(Ask {
                 wait_ms: resume.wait_ms,
                 ..ask(Leg::SseResume, request)
@@ -270,7 +279,7 @@ fn next_leg(
     if !has(Leg::Discover) && may_be_modern(reading) {
         return Some(ask(
             Leg::Discover,
-            terms.identity.discover(&here, MODERN_VERSION),
+            terms.identity.discover(&here()?, MODERN_VERSION),
         ));
     }
     close(exchanges, terms, reading).map(|request| ask(Leg::Close, request))

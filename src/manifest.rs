@@ -3,6 +3,7 @@
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
+use crate::exchange::LocalFault;
 use crate::inquiry::{self, Opening, Profile};
 
 /// Which set of reading rules this build has. It grows with every change that can move a row.
@@ -41,6 +42,9 @@ pub struct Manifest {
     pub ended_at: Option<Timestamp>,
     /// Every endpoint was asked to the end.
     pub complete: bool,
+    /// What this machine was short of for so long that the run was halted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub halted_by: Option<LocalFault>,
     /// Input rows.
     pub rows: u64,
     /// Endpoints among them.
@@ -159,6 +163,7 @@ impl Manifest {
             started_at,
             ended_at: None,
             complete: false,
+            halted_by: None,
             rows: 0,
             endpoints: 0,
             requests: 0,

@@ -271,6 +271,10 @@ pub fn framing(row: &Row) -> Option<Framing> {
 /// front; control characters become spaces; bidirectional controls, which reorder what a reader sees, go.
 #[must_use]
 pub fn inert(cell: &str) -> String {
+    // Most cells are harmless.
+    if cell.bytes().all(|it| matches!(it, b' '..=b'~')) && !cell.starts_with(['=', '+', '-', '@']) {
+        return cell.to_owned();
+    }
     let plain: String = cell
         .chars()
         .filter(|it| !matches!(it, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}'))

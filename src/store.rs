@@ -297,11 +297,11 @@ impl RunDir {
             if length == 0 || line.last() != Some(&b'\n') {
                 break;
             }
-            let about: About = serde_json::from_slice(&line).with_context(|| {
+            let endpoint = endpoint_of(&line).with_context(|| {
                 format!("{} line {number}: cannot understand it", path.display())
             })?;
             index.push(Place {
-                endpoint: about.endpoint,
+                endpoint,
                 offset,
                 length: u32::try_from(length).unwrap_or(u32::MAX),
             });
@@ -317,10 +317,21 @@ impl RunDir {
     }
 }
 
-/// What every line of evidence has; the rest is not looked at while the index is made.
-#[derive(Deserialize)]
-struct About {
-    endpoint: u32,
+/// What every line of evidence has; the rest is not looked at while the index is made. Our own exchanges begin
+/// with it.
+fn endpoint_of(line: &[u8]) -> serde_json::Result<u32> {
+    #[derive(Deserialize)]
+    struct About {
+        endpoint: u32,
+    }
+    let first = line
+        .strip_prefix(b"{\"endpoint\":")
+        .and_then(|rest| rest.split(|byte| *byte == b',').next())
+        .and_then(|digits| std::str::from_utf8(digits).ok()?.parse().ok());
+    match first {
+        Some(endpoint) => Ok(endpoint),
+        None => serde_json::from_slice(line).map(|it: About| it.endpoint),
+    }
 }
 
 /// Where a record stands.
@@ -354,11 +365,10 @@ impl Evidence {
         let Some(file) = &mut self.file else {
             return Ok(Vec::new());
         };
-        let mut records = Vec::new();
+        let (mut records, mut line) = (Vec::new(), Vec::new());
         for place in places {
-            let mut line = vec![0; place.length as usize];
-            file.seek(SeekFrom::Start(place.offset))
-                .and_then(|_| file.read_exact(&mut line))
+            line.resize(place.length as usize, 0);
+            read_at(file, &mut line, place.offset)
                 .with_context(|| format!("cannot read {}", self.path.display()))?;
             let record = Record::read(&line).with_context(|| {
                 format!(
@@ -411,6 +421,19 @@ impl EvidenceWriter {
         self.file
             .flush()
             .with_context(|| format!("cannot write {}", self.path.display()))
+    }
+}
+
+/// Fills a buffer from a place in a file.
+fn read_at(file: &mut File, buffer: &mut [u8], offset: u64) -> io::Result<()> {
+    #[cfg(unix)]
+    {
+        std::os::unix::fs::FileExt::read_exact_at(file, buffer, offset)
+    }
+    #[cfg(not(unix))]
+    {
+        file.seek(SeekFrom::Start(offset))?;
+        file.read_exact(buffer)
     }
 }
 

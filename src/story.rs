@@ -54,7 +54,13 @@ pub fn story(known: &Known<'_>) -> String {
         } else {
             OTHER_BODY_SHOWN
         };
-        told(&mut out, number, exchange, &known.exchanges[..number], shown);
+        told(
+            &mut out,
+            number,
+            exchange,
+            &known.exchanges[..number],
+            shown,
+        );
     }
     if known.exchanges.len() > 1 {
         out.push_str("Headers that were said before in the same words are left out.\n\n");
@@ -137,13 +143,7 @@ fn reproduced<'a>(known: &Known<'a>) -> Option<&'a Request> {
 }
 
 /// One exchange. Headers that those before it had are not said again.
-fn told(
-    out: &mut String,
-    number: usize,
-    exchange: &Exchange,
-    before: &[Exchange],
-    shown: usize,
-) {
+fn told(out: &mut String, number: usize, exchange: &Exchange, before: &[Exchange], shown: usize) {
     let again = match exchange.attempt {
         0 => String::new(),
         more => format!(" Attempt {}.", more + 1),
@@ -153,10 +153,7 @@ fn told(
     let request = &exchange.request;
     line(out, '>', &format!("{} {}", request.method, request.url));
     for header in &request.headers {
-        if !before
-            .iter()
-            .any(|it| it.request.headers.contains(header))
-        {
+        if !before.iter().any(|it| it.request.headers.contains(header)) {
             line(out, '>', &format!("{}: {}", header.0, header.1));
         }
     }

@@ -153,7 +153,7 @@ impl Inquiry {
             policy: Arc::new(AddressPolicy::opening(vec!["127.0.0.0/8".parse().unwrap()])),
             // No name is resolved here; naming a server keeps the test from reading this machine's settings.
             dns_server: Some("127.0.0.1:1".parse().unwrap()),
-            extra_roots: Vec::new(),
+            ..Reach::default()
         };
         Self {
             target: Target {
@@ -191,7 +191,7 @@ impl Inquiry {
                 self.send(&ask).await;
                 true
             }
-            Next::Done => false,
+            Next::Done(_) => false,
         }
     }
 

@@ -230,9 +230,9 @@ impl Asking<'_> {
             (METHOD_HEADER, "server/discover"),
         ];
         for method in REMOVED {
-            let body = self
-                .identity
-                .described(method, id(CheckId::NegRemovedMethods), MODERN_VERSION);
+            let body =
+                self.identity
+                    .described(method, id(CheckId::NegRemovedMethods), MODERN_VERSION);
             let further = [(VERSION_HEADER, MODERN_VERSION), (METHOD_HEADER, method)];
             self.send(&body, &further);
         }

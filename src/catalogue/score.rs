@@ -14,7 +14,7 @@ names! {
     pub enum Readiness {
         /// Speaks it, and breaks no demand.
         Ready = "ready",
-        /// Speaks it, and breaks demands of it.
+        /// Speaks it, and breaks demands.
         Partly = "partly",
         /// Does not speak it.
         No = "no",

@@ -115,7 +115,9 @@ pub fn is_answer(data: &str) -> bool {
         ours.is_some_and(|ours| matches!(envelope::said(value, ours), Said::Result { .. }))
     };
     match &json.value {
-        Value::Array(items) => items.iter().any(|item| answers(item) || answers_later(item)),
+        Value::Array(items) => items
+            .iter()
+            .any(|item| answers(item) || answers_later(item)),
         value => answers(value) || answers_later(value),
     }
 }

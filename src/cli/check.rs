@@ -17,13 +17,13 @@ use crate::reckon::{self, Reckoned};
 use crate::roll::{Aim, Entry, Freezer, Listed};
 use crate::row::Row;
 use crate::scan::{self, Headers, Run, Stop};
-use crate::story::{self, Known};
 use crate::store::{RunDir, file};
-use crate::target::Target;
+use crate::story::{self, Known};
+use crate::target::{self, Target};
 
 use super::options::Asking;
-use super::scan::{exclusions, list_format, require_contact};
-use super::{Exit, changed, conformance, print};
+use super::scan::{list_format, require_contact};
+use super::{Exit, changed, conformance, print, say};
 
 /// Probe endpoints and explain each: every exchange, what decided, every check, what to change first, a `curl` line.
 #[derive(Debug, Args)]
@@ -43,9 +43,6 @@ pub(super) struct Check {
     /// A verdict that is as good as working, such as gated
     #[arg(long, value_name = "VERDICT", value_parser = verdict)]
     accept: Vec<Verdict>,
-    /// Who asked to be left alone: a host, which covers its subdomains, an address or a range (CIDR) a line
-    #[arg(long, env = "MCP_CENSUS_EXCLUDE", value_name = "FILE")]
-    exclude: Vec<PathBuf>,
     /// Write everything as JSON, one object a line
     #[arg(long)]
     json: bool,
@@ -55,13 +52,22 @@ pub(super) struct Check {
 
 impl Check {
     pub(super) fn run(mut self) -> Result<Exit> {
-        self.asking.excluded = exclusions(&self.exclude)?;
+        let excluding = self.asking.read_exclusions()?;
         // A check speaks like the clients of today, and asks what they ask; a census can be asked for.
         self.asking.opening.get_or_insert(Opening::Discover);
         self.asking.profile.get_or_insert(Profile::Compliance);
         match &self.changed_from {
             Some(old) => self.gate(old),
-            None => self.explain(),
+            None => {
+                for url in &self.urls {
+                    let line = target::address(url).ok();
+                    if let Some(line) = line.and_then(|it| excluding.line(&it.url)) {
+                        let url = target::redacted_raw(url);
+                        say(&format!("{url} is not asked: {line}"));
+                    }
+                }
+                self.explain()
+            }
         }
     }
 
@@ -116,7 +122,7 @@ impl Check {
                 changed::line(change, &asked.known(), is_good)
             })
         })?;
-        super::say(&changes.told());
+        say(&changes.told());
         Ok(exit(all_good))
     }
 

@@ -327,7 +327,7 @@ pub(super) fn replay(cases: Vec<Case>) -> Result<Judged> {
         })
         .collect();
     let folder = tempfile::tempdir().context("cannot make a folder for the gauntlet's run")?;
-    let (mut rows, skipped) = super::runtime()?.block_on(async {
+    let (mut rows, skipped) = super::world_runtime()?.block_on(async {
         let world = World::gauntlet(cases)
             .await
             .context("cannot serve the gauntlet")?;

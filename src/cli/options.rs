@@ -14,12 +14,15 @@ use ipnet::IpNet;
 
 use crate::catalogue::Own;
 use crate::exclude::Exclusions;
+use crate::forecast::Tempo;
 use crate::inquiry::{self, Opening, Profile, Terms};
 use crate::manifest::Parameters;
 use crate::mcp::{self, Identity};
 use crate::probe::{Limits, Reach};
 use crate::road::Pace;
 use crate::target::{AddressPolicy, Target};
+
+use super::exclude::Files;
 
 /// How to ask, and how hard.
 #[derive(Debug, Clone, Args)]
@@ -79,12 +82,20 @@ pub(super) struct Asking {
     #[arg(long, env = "MCP_CENSUS_INTRUSIVE")]
     pub(super) intrusive: bool,
     /// A host that is yours, so that --intrusive may ask it
-    #[arg(long, env = "MCP_CENSUS_MINE", value_name = "HOST", value_delimiter = ',')]
+    #[arg(
+        long,
+        env = "MCP_CENSUS_MINE",
+        value_name = "HOST",
+        value_delimiter = ','
+    )]
     pub(super) mine: Vec<String>,
     /// Protocol version that `initialize` asks for
     #[arg(long, env = "MCP_CENSUS_PROTOCOL_VERSION", value_name = "DATE", value_parser = version, default_value = mcp::ASKED_VERSION)]
     pub(super) protocol_version: String,
-    /// Who asked to be left alone.
+    /// Who asked to be left alone: a host, which covers its subdomains, an address or a range (CIDR) a line
+    #[arg(long, env = "MCP_CENSUS_EXCLUDE", value_name = "FILE")]
+    pub(super) exclude: Vec<PathBuf>,
+    /// Who asked to be left alone, once the files have been read.
     #[arg(skip)]
     pub(super) excluded: Exclusions,
 }
@@ -111,12 +122,23 @@ impl Default for Asking {
             intrusive: false,
             mine: Vec::new(),
             protocol_version: mcp::ASKED_VERSION.to_owned(),
+            exclude: Vec::new(),
             excluded: Exclusions::default(),
         }
     }
 }
 
 impl Asking {
+    /// Reads who asked to be left alone, the built-in file among them.
+    ///
+    /// # Errors
+    /// When a file cannot be read, or a line excludes nothing.
+    pub(super) fn read_exclusions(&mut self) -> Result<Files> {
+        let files = Files::read(&self.exclude)?;
+        self.excluded = files.exclusions()?;
+        Ok(files)
+    }
+
     /// The address policy.
     #[must_use]
     pub(super) fn policy(&self) -> AddressPolicy {
@@ -198,6 +220,17 @@ impl Asking {
             gap: self.gap.0,
             rate: NonZeroU32::new(self.rate),
             per_address: NonZeroU32::new(self.per_address),
+        }
+    }
+
+    /// How fast, for a forecast.
+    pub(super) fn tempo(&self) -> Tempo {
+        let pace = self.pace();
+        Tempo {
+            gap: pace.gap,
+            rate: self.rate,
+            per_operator: pace.per_operator().map_or(0, NonZeroU32::get),
+            per_address: self.per_address,
         }
     }
 
@@ -283,6 +316,7 @@ impl Asking {
             intrusive,
             mine,
             protocol_version,
+            exclude: Vec::new(),
             excluded: Exclusions::read(&excluded.join("\n"))
                 .map_err(|flaw| anyhow::anyhow!("the manifest's exclusions, {flaw}"))?,
         })
@@ -304,6 +338,7 @@ impl Asking {
             policy: Arc::new(self.policy()),
             dns_server: self.dns_server,
             extra_roots: self.ca_cert.iter().map(read).collect::<Result<_>>()?,
+            ..Reach::default()
         })
     }
 }

@@ -3,7 +3,7 @@
 use std::io::{IsTerminal, Write};
 use std::path::PathBuf;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use clap::Args;
 use jiff::Timestamp;
 
@@ -45,9 +45,15 @@ impl Shape {
         print(&shown)
     }
 
-    /// Whether a program is to read it.
-    pub(super) fn is_json(&self) -> bool {
-        self.format == Format::Json
+    /// The format of what is no table of a run.
+    ///
+    /// # Errors
+    /// When one table of a run was asked for.
+    pub(super) fn without_tables(&self) -> Result<Format> {
+        match self.table {
+            None => Ok(self.format),
+            Some(table) => bail!("--table {table}: a run has that table, and a dry run has none"),
+        }
     }
 
     /// Whether a whole summary is shown as text.
@@ -82,7 +88,7 @@ fn one_of<T>(found: Option<T>, names: impl Iterator<Item = &'static str>) -> Res
 }
 
 /// The terminal's width, as the shell tells it.
-fn width() -> usize {
+pub(super) fn width() -> usize {
     std::env::var("COLUMNS")
         .ok()
         .and_then(|it| it.parse().ok())
@@ -133,7 +139,7 @@ pub(super) fn write_tables(dir: &RunDir) -> Result<Summary> {
     let columns = InputColumns::of(&manifest);
     let facts = facts(&manifest);
     let mut tally = Tally::default();
-    let mut page = Page::default();
+    let mut page = Page::of(manifest.rows);
     let mut unread = 0u64;
     dir.replace(file::RESULTS, |results| {
         dir.replace(file::FINDINGS, |findings| {

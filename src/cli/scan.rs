@@ -8,13 +8,13 @@ use clap::Args;
 use jiff::Timestamp;
 use url::Host;
 
-use crate::exclude::Exclusions;
-use crate::forecast::{Forecast, Tempo};
+use crate::exchange::LocalFault;
+use crate::forecast::{Conduct, Forecast};
 use crate::list::Format;
 use crate::manifest::{ListFile, Manifest, RULES_VERSION};
-use crate::probe::Prober;
+use crate::probe::{Prober, Reach};
 use crate::registry::{OFFICIAL, Walk};
-use crate::resolve::QUESTIONS;
+use crate::resolve::{QUESTION_SOCKETS, QUESTIONS};
 use crate::road::Pace;
 use crate::roll::{self, Aim, Entry, Freezer};
 use crate::scan::{self, Headers, Run, Stop};
@@ -25,9 +25,6 @@ use super::conformance::Conformance;
 use super::options::Asking;
 use super::report::Shape;
 use super::{Exit, forecast, lists, print, say};
-
-/// Who asked every census of this program to be left alone.
-const BUILT_IN: &str = include_str!("../../data/exclude.txt");
 
 /// Public sites that may be scanned without saying who asks.
 const ANONYMOUS_SITES: usize = 10;
@@ -57,9 +54,6 @@ pub(super) struct Scan {
     /// Ask part I of N only: parts are told by site, and cover the list without overlap
     #[arg(long, env = "MCP_CENSUS_SHARD", value_name = "I/N")]
     shard: Option<Shard>,
-    /// Who asked to be left alone: a host, which covers its subdomains, an address or a range (CIDR) a line
-    #[arg(long, env = "MCP_CENSUS_EXCLUDE", value_name = "FILE")]
-    exclude: Vec<PathBuf>,
     /// Send the headers that this list, a client's configuration, has: credentials to whoever it names, so think twice
     #[arg(long, env = "MCP_CENSUS_SEND_HEADERS", value_name = "LIST")]
     send_headers: Option<PathBuf>,
@@ -85,7 +79,7 @@ pub(super) struct Scan {
 
 impl Scan {
     pub(super) fn run(mut self) -> Result<Exit> {
-        self.asking.excluded = exclusions(&self.exclude)?;
+        self.asking.read_exclusions()?;
         if self.dry_run {
             return self.foretell();
         }
@@ -98,7 +92,12 @@ impl Scan {
             self.fresh(Timestamp::now())?
         };
         let path = dir.path().to_owned();
-        let prober = Prober::new(self.asking.reach()?, self.asking.identity())?;
+        let fits = fitting(self.asking.width);
+        let reach = Reach {
+            questions: fits.questions,
+            ..self.asking.reach()?
+        };
+        let prober = Prober::new(reach, self.asking.identity())?;
         let run = Run {
             dir,
             manifest,
@@ -106,13 +105,13 @@ impl Scan {
             headers,
             terms: self.asking.terms(),
             pace: Pace {
-                width: fitting(self.asking.width),
+                width: fits.width,
                 ..self.asking.pace()
             },
             prober,
         };
         let stop = Stop::default();
-        super::runtime()?.block_on(async {
+        let scanned = super::runtime()?.block_on(async {
             let interrupts = tokio::spawn(heed_interrupts(stop.clone()));
             let scanned = scan::run(run, stop.clone(), true).await;
             interrupts.abort();
@@ -123,8 +122,15 @@ impl Scan {
         let held = self.conformance.write(&dir, self.shape.is_text())?;
         say(&format!("the run is in {}", path.display()));
         if stop.soft.is_cancelled() {
+            let why = match scanned.halted_by {
+                Some(LocalFault::Exhausted) => {
+                    "halted: this machine has no file descriptors or local ports left"
+                }
+                Some(_) => "halted: this machine has no network, or its name server is silent",
+                None => "interrupted",
+            };
             say(&format!(
-                "interrupted; continue with: mcp-census scan --resume --out {}",
+                "{why}; continue with: mcp-census scan --resume --out {}",
                 path.display()
             ));
             return Ok(Exit::Interrupted);
@@ -184,11 +190,7 @@ impl Scan {
             )?;
             Ok(())
         })?;
-        ensure!(
-            rows > 0,
-            "{} has no rows: there is nothing to scan",
-            named(&self.lists)
-        );
+        ensure_rows(rows, &self.lists)?;
         for list in &read {
             warn_of_headers(&list.file);
         }
@@ -254,6 +256,7 @@ impl Scan {
 
     /// What a scan of the lists would do.
     fn foretell(&self) -> Result<Exit> {
+        let format = self.shape.without_tables()?;
         for list in &self.lists {
             if registry_of(list)?.is_some() {
                 bail!("--dry-run sends nothing: fetch the list first, with mcp-census fetch");
@@ -265,18 +268,25 @@ impl Scan {
             forecast.add(&entry);
             Ok(())
         })?;
-        let tempo = Tempo {
-            gap: self.asking.gap.0,
-            rate: self.asking.rate,
-        };
+        ensure_rows(lists.iter().map(|it| it.file.rows).sum(), &self.lists)?;
         let suffixes = Suffixes::default();
         let (targets, _) = scan::sample(freezer.into_targets(), self.max_per_site, &suffixes, 0);
-        let outlook = forecast.outlook(&targets, &suffixes, tempo);
-        print(&if self.shape.is_json() {
-            forecast::json(&lists, &outlook)?
-        } else {
-            forecast::text(&lists, &outlook, tempo)
-        })?;
+        self.asking.refuse_strangers(&targets)?;
+        let terms = self.asking.terms();
+        let conduct = Conduct {
+            terms: &terms,
+            robots: self.robots,
+            tempo: self.asking.tempo(),
+        };
+        let outlook = forecast.outlook(&targets, &suffixes, &conduct);
+        let width = super::report::width();
+        print(&forecast::shown(
+            format,
+            width,
+            &lists,
+            &outlook,
+            &conduct.tempo,
+        )?)?;
         Ok(Exit::Done)
     }
 
@@ -340,22 +350,38 @@ pub(super) fn require_contact(asking: &Asking, targets: &[Target]) -> Result<()>
     Ok(())
 }
 
-/// The width that this machine's file descriptors allow. The limit is raised as far as it goes.
-fn fitting(width: usize) -> usize {
-    // For the names being looked up, the run's files, and what the runtime holds.
-    let reserved = QUESTIONS + 64;
-    let wanted = u64::try_from(width + reserved).unwrap_or(u64::MAX);
-    let limit = rlimit::increase_nofile_limit(wanted).unwrap_or(wanted);
-    let fits = usize::try_from(limit)
-        .unwrap_or(usize::MAX)
-        .saturating_sub(reserved)
+/// What this machine's file descriptors allow.
+struct Fits {
+    /// Requests in flight.
+    width: usize,
+    /// Names being looked up.
+    questions: usize,
+}
+
+/// Fits a width to this machine's file descriptors. The limit is raised as far as it goes.
+fn fitting(width: usize) -> Fits {
+    /// For the run's files, and what the runtime holds.
+    const OURS: usize = 64;
+    let questions = QUESTIONS.min(width);
+    let wanted = width + questions * QUESTION_SOCKETS + OURS;
+    let limit = rlimit::increase_nofile_limit(u64::try_from(wanted).unwrap_or(u64::MAX));
+    let limit = limit.map_or(wanted, |it| usize::try_from(it).unwrap_or(usize::MAX));
+    if limit >= wanted {
+        return Fits { width, questions };
+    }
+    let questions = questions.min(limit / 8).max(16);
+    let fits = limit
+        .saturating_sub(questions * QUESTION_SOCKETS + OURS)
         .max(16);
     if fits < width {
         say(&format!(
             "{limit} open files allow {fits} requests in flight, not {width}; raise the limit with ulimit -n"
         ));
     }
-    width.min(fits)
+    Fits {
+        width: width.min(fits),
+        questions,
+    }
 }
 
 /// Keeps the headers that an endpoint is sent. Where several rows name it, the first that has any speaks.
@@ -424,29 +450,22 @@ fn default_out(started_at: Timestamp, lists: &[PathBuf]) -> PathBuf {
     Path::new("reports").join(format!("{}-{name}", started_at.strftime("%Y%m%dT%H%M%SZ")))
 }
 
+/// Lists that hold nothing are no population.
+fn ensure_rows(rows: u64, lists: &[PathBuf]) -> Result<()> {
+    ensure!(
+        rows > 0,
+        "{} has no rows: there is nothing to scan",
+        named(lists)
+    );
+    Ok(())
+}
+
 fn named(lists: &[PathBuf]) -> String {
     let names: Vec<String> = lists
         .iter()
         .map(|path| path.display().to_string())
         .collect();
     names.join(", ")
-}
-
-/// Who asked to be left alone: the built-in file's, and what these files say.
-///
-/// # Errors
-/// When a file cannot be read, or a line of one cannot be understood.
-pub(super) fn exclusions(paths: &[PathBuf]) -> Result<Exclusions> {
-    let mut excluded =
-        Exclusions::read(BUILT_IN).map_err(|flaw| anyhow::anyhow!("data/exclude.txt, {flaw}"))?;
-    for path in paths {
-        let text = std::fs::read_to_string(path)
-            .with_context(|| format!("cannot read {}", path.display()))?;
-        let read = Exclusions::read(&text)
-            .map_err(|flaw| anyhow::anyhow!("{}, {flaw}", path.display()))?;
-        excluded.extend(read);
-    }
-    Ok(excluded)
 }
 
 /// A run's own seed; the manifest keeps it.

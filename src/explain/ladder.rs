@@ -43,7 +43,9 @@ pub(super) const fn rule(outcome: Outcome) -> &'static str {
         Outcome::ConnectionDropped => {
             "There was a connection, and it ended before a complete response."
         }
-        Outcome::Unprobeable => "The listing is read before anything is sent, and this one ends there.",
+        Outcome::Unprobeable => {
+            "The listing is read before anything is sent, and this one ends there."
+        }
         Outcome::Unmeasured => "Nothing was measured, for a reason of our own.",
     }
 }

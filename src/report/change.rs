@@ -8,10 +8,10 @@ use serde_json::{Value, json};
 
 use super::markdown::escaped;
 use super::{WIDTH, interval, percent};
-use crate::wrap::wrap;
 use crate::diff::{Aspect, Cause, Change, Diff, Lone, Shift};
 use crate::row::inert;
 use crate::tally::{Share, grouped, plain};
+use crate::wrap::wrap;
 
 /// Changes that a text lists; the other formats list all.
 const LISTED: usize = 40;

@@ -21,6 +21,7 @@ pub use csv::csv_long;
 pub use html::Page;
 pub use json::{SCHEMA, json};
 pub use junit::junit;
+pub(crate) use markdown::escaped;
 pub use markdown::markdown;
 pub use package::{FINDINGS, data_package};
 pub use readme::readme;

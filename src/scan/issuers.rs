@@ -16,13 +16,14 @@ type Kept = Arc<tokio::sync::Mutex<Option<Vec<Exchange>>>>;
 pub(super) struct Issuers(Mutex<HashMap<String, Kept>>);
 
 impl Issuers {
-    /// What comes of a request, sent for the first that wants it; whoever wants it meanwhile waits for that.
+    /// What comes of a request, sent for the first that wants it; whoever wants it meanwhile waits for that. `None`
+    /// where the run is being stopped.
     pub(super) async fn asked_once(
         &self,
         endpoint: u32,
         ask: &Ask,
-        asking: impl Future<Output = Vec<Exchange>>,
-    ) -> Vec<Exchange> {
+        asking: impl Future<Output = Option<Vec<Exchange>>>,
+    ) -> Option<Vec<Exchange>> {
         let kept = Arc::clone(
             self.0
                 .lock()
@@ -32,23 +33,21 @@ impl Issuers {
         );
         let mut kept = kept.lock().await;
         if let Some(exchanges) = kept.as_ref() {
-            return exchanges
-                .iter()
-                .map(|it| {
-                    let mut exchange = it.clone();
-                    exchange.endpoint = endpoint;
-                    exchange.attempt = ask.attempt;
-                    exchange.connection.shared = true;
-                    exchange
-                })
-                .collect();
+            let shared = exchanges.iter().map(|it| {
+                let mut exchange = it.clone();
+                exchange.endpoint = endpoint;
+                exchange.attempt = ask.attempt;
+                exchange.connection.shared = true;
+                exchange
+            });
+            return Some(shared.collect());
         }
-        let exchanges = asking.await;
+        let exchanges = asking.await?;
         // What failed on our side says nothing to the next.
         let is_ours = |it: &Exchange| matches!(it.reply, Reply::Fault(Fault::Local(_)));
         if !exchanges.iter().any(is_ours) {
             *kept = Some(exchanges.clone());
         }
-        exchanges
+        Some(exchanges)
     }
 }

@@ -56,12 +56,7 @@ pub(super) fn told(checked: &[Checked]) -> String {
 
 /// How many there are of each status.
 fn counts(checked: &[Checked]) -> String {
-    let count = |name: &str| {
-        checked
-            .iter()
-            .filter(|it| it.status.name() == name)
-            .count()
-    };
+    let count = |name: &str| checked.iter().filter(|it| it.status.name() == name).count();
     format!(
         "{} pass, {} fail, {} warn; {} not applicable, {} not observed",
         count(Status::Pass.name()),

@@ -80,7 +80,13 @@ impl WrittenCase {
             (None, None) => (String::new(), expect.detail, expect.hint),
         };
         let response = match (response, model) {
-            (Some(Script { response, then: more }), model) => {
+            (
+                Some(Script {
+                    response,
+                    then: more,
+                }),
+                model,
+            ) => {
                 then.extend(more);
                 then.extend(model.into_iter().flat_map(|it| it.response.then.clone()));
                 Script { response, then }

@@ -220,7 +220,10 @@ fn of_two_lists_only_what_changed_is_asked() {
     );
     assert!(told.contains("In the list: give the placeholder"), "{told}");
     assert_eq!(heads.next(), None);
-    assert_eq!((served.seen("good-json"), served.seen("bad-tls.https")), (0, 0));
+    assert_eq!(
+        (served.seen("good-json"), served.seen("bad-tls.https")),
+        (0, 0)
+    );
 
     let json = served.check(&["--json", "--changed-from", &before, &after]);
     let told = lines(&json);
@@ -232,7 +235,11 @@ fn of_two_lists_only_what_changed_is_asked() {
 #[test]
 fn lists_that_cannot_be_compared_are_named() {
     let folder = tempfile::tempdir().unwrap();
-    let list = written(folder.path(), "list.csv", "name,url\na,https://a.example/\n");
+    let list = written(
+        folder.path(),
+        "list.csv",
+        "name,url\na,https://a.example/\n",
+    );
     let page = written(folder.path(), "page.csv", "nothing here\nis an address\n");
     for (old, new, want) in [
         ("missing.csv", list.as_str(), "cannot read missing.csv"),
@@ -361,6 +368,12 @@ fn an_issuer_that_is_left_alone_is_not_asked() {
     assert!(!replies.is_empty());
     assert!(replies.iter().all(|it| **it == "excluded"), "{replies:?}");
     let checks = row["checks"].as_array().unwrap();
-    let metadata = checks.iter().find(|it| it["check"] == "as.metadata").unwrap();
-    assert_eq!(metadata["status"], "not_observed", "nothing is held against it");
+    let metadata = checks
+        .iter()
+        .find(|it| it["check"] == "as.metadata")
+        .unwrap();
+    assert_eq!(
+        metadata["status"], "not_observed",
+        "nothing is held against it"
+    );
 }

@@ -92,7 +92,9 @@ fn holds_to_sarif(document: &Value) {
     let index = compiler
         .compile("http://sarif.test/", &mut schemas)
         .unwrap();
-    let valid = schemas.validate(document, index).map_err(|it| it.to_string());
+    let valid = schemas
+        .validate(document, index)
+        .map_err(|it| it.to_string());
     assert_eq!(valid, Ok(()));
     let rules = document["runs"][0]["tool"]["driver"]["rules"]
         .as_array()

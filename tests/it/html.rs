@@ -52,7 +52,7 @@ fn answered(endpoint: u32, url: &str, status: u16, body: Vec<u8>) -> Exchange {
 /// A page of rows, each of its own site, whose bodies are as given. Every third is gone.
 fn page(rows: u32, body: fn(u32) -> Vec<u8>) -> String {
     let mut freezer = Freezer::default();
-    let mut page = Page::default();
+    let mut page = Page::of(1);
     let mut tally = Tally::default();
     for number in 0..rows {
         let url = format!("https://s{number:05}.example{number}.test/mcp");

@@ -15,5 +15,6 @@ mod fuzz;
 mod html;
 mod lists;
 mod loopback;
+mod manners;
 mod readme;
 mod world;

@@ -111,9 +111,9 @@ impl<'a> Bench<'a> {
         // A list without the revision that was used is told by its own check.
         let is_list = known.contains(&mcp::MODERN_VERSION);
         match named.iter().find(|it| !known.contains(&it.as_str())) {
-            Some(other) if is_list => {
-                Err(format!("{other} is offered, and server/discover has it not"))
-            }
+            Some(other) if is_list => Err(format!(
+                "{other} is offered, and server/discover has it not"
+            )),
             Some(_) | None => Ok(named.join(", ")),
         }
     }

@@ -111,7 +111,7 @@ fn inquire(terms: &Terms, server: impl Fn(&Ask) -> Says) -> Vec<Exchange> {
     for _ in 0..40 {
         let ask = match inquiry::next(&target, &exchanges, terms) {
             Next::Ask(ask) | Next::Later(ask) => *ask,
-            Next::Done => return exchanges,
+            Next::Done(_) => return exchanges,
         };
         let reply = server(&ask).reply();
         exchanges.push(Exchange {

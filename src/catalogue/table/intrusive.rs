@@ -178,7 +178,9 @@ pub(super) const RULES: &[Rule] = &[
         cost: 1,
         seen: "tools/list with a made-up cursor.",
         remedy: "Check cursors, and refuse strange ones.",
-        position: Some("Most SDKs pass over a cursor they have not given. The text has it as a SHOULD."),
+        position: Some(
+            "Most SDKs pass over a cursor they have not given. The text has it as a SHOULD.",
+        ),
     },
     Rule {
         number: 83,

@@ -7,7 +7,7 @@ mod told;
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
-use std::io::Write as _;
+use std::io::{self, BufWriter, Write as _};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -33,31 +33,24 @@ const SCRIPT: &str = include_str!("page.js");
 /// Rows whose exchanges are packed together, and unpacked together when one of them is unfolded.
 const CHUNK: usize = 100;
 
+/// A page of more rows than these leaves the exchanges of servers that work to the evidence: nobody contests them,
+/// and a browser would be slow to open them all.
+const LARGE: u64 = 5000;
+
 /// What the exchanges of a row may come to on average, packed, in bytes: 1,100 rows stay under 2 MB.
 const ROOM: usize = 1400;
 
 /// A page under way. It keeps its rows packed, so it grows with what the page will be.
 #[derive(Debug)]
 pub struct Page {
-    rows: DeflateEncoder<Vec<u8>>,
+    /// Buffered: each write to an encoder costs it as much as a large one.
+    rows: BufWriter<DeflateEncoder<Vec<u8>>>,
     count: usize,
+    is_large: bool,
     pending: Vec<Told>,
     chunks: Vec<String>,
     sites: BTreeMap<String, u64>,
     details: BTreeMap<String, String>,
-}
-
-impl Default for Page {
-    fn default() -> Self {
-        Self {
-            rows: DeflateEncoder::new(Vec::new(), Compression::default()),
-            count: 0,
-            pending: Vec::new(),
-            chunks: Vec::new(),
-            sites: BTreeMap::new(),
-            details: BTreeMap::new(),
-        }
-    }
 }
 
 /// The members of a row on the page, in order; `page.js` finds them by these names.
@@ -91,6 +84,24 @@ const MEMBERS: [&str; 26] = [
 ];
 
 impl Page {
+    /// A page for so many rows.
+    #[must_use]
+    pub fn of(rows: u64) -> Self {
+        let is_large = rows > LARGE;
+        Self {
+            rows: BufWriter::with_capacity(
+                64 << 10,
+                DeflateEncoder::new(Vec::new(), level(is_large)),
+            ),
+            count: 0,
+            is_large,
+            pending: Vec::new(),
+            chunks: Vec::new(),
+            sites: BTreeMap::new(),
+            details: BTreeMap::new(),
+        }
+    }
+
     /// Adds a row and what was exchanged with its endpoint.
     pub fn add(&mut self, row: &Row, exchanges: &[Exchange]) {
         let said = |text: &Option<String>| text.as_deref().map(visible);
@@ -142,7 +153,12 @@ impl Page {
         self.details
             .entry(format!("{}/{}", row.outcome, visible(&row.detail)))
             .or_insert_with(|| explain::detail(row.outcome, &row.detail));
-        self.pending.push(Told::of(exchanges));
+        self.pending
+            .push(if self.is_large && row.verdict == Verdict::Working {
+                Told::in_short(exchanges)
+            } else {
+                Told::of(exchanges)
+            });
         if self.pending.len() == CHUNK {
             self.pack_pending();
         }
@@ -153,7 +169,7 @@ impl Page {
         let mut packed = String::new();
         for bounds in LADDER {
             let told: Vec<Told> = self.pending.iter().map(|it| it.within(bounds)).collect();
-            packed = pack(&told);
+            packed = pack(&told, level(self.is_large));
             if packed.len() <= room {
                 break;
             }
@@ -170,17 +186,25 @@ impl Page {
         }
         let end: &[u8] = if self.count == 0 { b"[]" } else { b"]" };
         let _ = self.rows.write_all(end);
-        let rows = STANDARD.encode(self.rows.finish().unwrap_or_default());
-        let meanings = pack(&json!({
-            "members": MEMBERS,
-            "chunk": CHUNK,
-            "verdict": meanings(Verdict::ALL, Verdict::name, Verdict::about),
-            "outcome": meanings(Outcome::ALL, Outcome::name, Outcome::about),
-            "hint": meanings(Hint::ALL, Hint::name, Hint::about),
-            "era": meanings(Era::ALL, Era::name, Era::about),
-            "check": meanings(Check::ALL, Check::name, Check::about),
-            "detail": self.details,
-        }));
+        let rows = self
+            .rows
+            .into_inner()
+            .map_err(io::IntoInnerError::into_error)
+            .and_then(DeflateEncoder::finish);
+        let rows = STANDARD.encode(rows.unwrap_or_default());
+        let meanings = pack(
+            &json!({
+                "members": MEMBERS,
+                "chunk": CHUNK,
+                "verdict": meanings(Verdict::ALL, Verdict::name, Verdict::about),
+                "outcome": meanings(Outcome::ALL, Outcome::name, Outcome::about),
+                "hint": meanings(Hint::ALL, Hint::name, Hint::about),
+                "era": meanings(Era::ALL, Era::name, Era::about),
+                "check": meanings(Check::ALL, Check::name, Check::about),
+                "detail": self.details,
+            }),
+            Compression::default(),
+        );
         let mut out = head(summary);
         out.push_str(&figures::verdicts(summary));
         out.push_str(&figures::all(summary, &self.sites));
@@ -312,10 +336,19 @@ fn tables(summary: &Summary) -> String {
     out
 }
 
+/// How hard to press. A page of thousands is made within the cost of the scan.
+fn level(is_large: bool) -> Compression {
+    if is_large {
+        Compression::fast()
+    } else {
+        Compression::default()
+    }
+}
+
 /// JSON, compressed, in an alphabet that can close no element.
-fn pack(value: &impl Serialize) -> String {
-    let mut packed = DeflateEncoder::new(Vec::new(), Compression::default());
-    let _ = serde_json::to_writer(&mut packed, value);
+fn pack(value: &impl Serialize, level: Compression) -> String {
+    let mut packed = DeflateEncoder::new(Vec::new(), level);
+    let _ = packed.write_all(&serde_json::to_vec(value).unwrap_or_default());
     STANDARD.encode(packed.finish().unwrap_or_default())
 }
 

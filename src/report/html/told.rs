@@ -78,19 +78,28 @@ struct Said {
 }
 
 impl Told {
-    /// Everything that the widest bounds let through.
-    pub(super) fn of(exchanges: &[Exchange]) -> Self {
-        let told = Self {
+    /// That there were exchanges, and how to begin them again.
+    pub(super) fn in_short(exchanges: &[Exchange]) -> Self {
+        Self {
             curl: exchanges
                 .first()
                 .map(|it| story::curl(&it.request))
                 .unwrap_or_default(),
+            exchanges: Vec::new(),
+            more: exchanges.len(),
+        }
+    }
+
+    /// Everything that the widest bounds let through.
+    pub(super) fn of(exchanges: &[Exchange]) -> Self {
+        let told = Self {
             exchanges: exchanges
                 .iter()
                 .take(LADDER[0].exchanges)
                 .map(sent)
                 .collect(),
             more: exchanges.len().saturating_sub(LADDER[0].exchanges),
+            ..Self::in_short(exchanges)
         };
         told.within(LADDER[0])
     }
@@ -224,6 +233,13 @@ fn visible_lines(text: &str) -> String {
 }
 
 fn shown(text: &str, keep: impl Fn(char) -> bool) -> String {
+    // Most texts have nothing to hide.
+    if text
+        .bytes()
+        .all(|it| matches!(it, b' '..=b'~') || keep(char::from(it)))
+    {
+        return text.to_owned();
+    }
     let mut shown = String::with_capacity(text.len());
     for it in text.chars() {
         let acts = it.is_control()
