@@ -177,7 +177,7 @@ fn next_leg(
     terms: &Terms,
     reading: &Reading,
 ) -> Option<Ask> {
-    let has = |leg: Leg| exchanges.iter().any(|exchange| exchange.leg == leg);
+    let has = |leg: Leg| exchanges.iter().any(|it| it.leg == leg);
     let ask = |leg: Leg, request: Request| Ask {
         attempt,
         leg,
@@ -190,20 +190,11 @@ fn next_leg(
     if matches!(last.reply, Reply::Fault(Fault::Local(_))) {
         return None;
     }
-    let chain: Vec<&Exchange> = exchanges
-        .iter()
-        .filter(|exchange| exchange.leg == Leg::Initialize)
-        .collect();
-    let streams: Vec<&Exchange> = exchanges
-        .iter()
-        .filter(|exchange| exchange.leg == Leg::SseStream)
-        .collect();
+    let sent = |leg: Leg| exchanges.iter().filter(move |it| it.leg == leg);
+    let chain: Vec<&Exchange> = sent(Leg::Initialize).collect();
+    let streams: Vec<&Exchange> = sent(Leg::SseStream).collect();
 
-    let discovered: Vec<&Answer> = exchanges
-        .iter()
-        .filter(|exchange| exchange.leg == Leg::Discover)
-        .filter_map(Exchange::answer)
-        .collect();
+    let discovered: Vec<&Answer> = sent(Leg::Discover).filter_map(Exchange::answer).collect();
     // One retry with a version that the server offers (2026-07-28 versioning, "Version Negotiation").
     if let [refused] = discovered.as_slice()
         && last.leg == Leg::Discover

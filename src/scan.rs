@@ -495,11 +495,12 @@ impl Office {
                 tokio::time::sleep(Duration::from_millis(ask.wait_ms)).await;
             }
             add_headers(&mut ask, &inquiry.target.url, headers);
-            let asked = self.ask(inquiry.target.endpoint, &ask, &inquiry.target.url, &home);
+            let endpoint = inquiry.target.endpoint;
+            let asked = self.ask(endpoint, &ask, &inquiry.target.url, &home);
             // With headers of the operator's, an answer may be for this endpoint alone.
             let exchanges = if ask.leg == Leg::IssuerMetadata && headers.is_empty() {
-                let endpoint = inquiry.target.endpoint;
-                self.issuers.asked_once(endpoint, &ask, asked).await
+                // Boxed, because it is rare and large.
+                Box::pin(self.issuers.asked_once(endpoint, &ask, asked)).await
             } else {
                 asked.await
             };

@@ -56,19 +56,17 @@ impl Check {
         // A check speaks like the clients of today, and asks what they ask; a census can be asked for.
         self.asking.opening.get_or_insert(Opening::Discover);
         self.asking.profile.get_or_insert(Profile::Compliance);
-        match &self.changed_from {
-            Some(old) => self.gate(old),
-            None => {
-                for url in &self.urls {
-                    let line = target::address(url).ok();
-                    if let Some(line) = line.and_then(|it| excluding.line(&it.url)) {
-                        let url = target::redacted_raw(url);
-                        say(&format!("{url} is not asked: {line}"));
-                    }
-                }
-                self.explain()
+        if let Some(old) = &self.changed_from {
+            return self.gate(old);
+        }
+        for url in &self.urls {
+            let line = target::address(url).ok();
+            if let Some(line) = line.and_then(|it| excluding.line(&it.url)) {
+                let url = target::redacted_raw(url);
+                say(&format!("{url} is not asked: {line}"));
             }
         }
+        self.explain()
     }
 
     /// The whole story of each address.

@@ -10,6 +10,7 @@ use crate::catalogue::odd::{self, NO_VERSION, REMOVED};
 use crate::catalogue::rule::Rule;
 use crate::catalogue::situation::{address, capability};
 use crate::catalogue::status::{Missing, Outside, Status};
+use crate::envelope::Id;
 use crate::exchange::{Exchange, Fault, Leg, Reply};
 use crate::jsonrpc::{
     HEADER_MISMATCH, INVALID_PARAMS, METHOD_NOT_FOUND, PARSE_ERROR, UNSUPPORTED_PROTOCOL_VERSION,
@@ -172,7 +173,7 @@ impl<'a> Bench<'a> {
 }
 
 /// What came back for one request.
-fn answer<'a>(exchange: &'a Exchange) -> Result<Heard<'a>, Told> {
+fn answer(exchange: &Exchange) -> Result<Heard<'_>, Told> {
     match &exchange.reply {
         Reply::Fault(Fault::Deadline(_)) => Err(missing(Missing::TimedOut)),
         Reply::Fault(_) => Err(missing(Missing::NoMessage)),
@@ -219,7 +220,7 @@ fn unknown(heard: &Heard<'_>, modern: bool) -> Result<String, String> {
     }
     status(heard, 404)?;
     let echoed = heard.response.as_ref().map(|it| heard::id(it, heard.ours));
-    if echoed.is_some_and(|it| it.is_ours()) {
+    if echoed.is_some_and(Id::is_ours) {
         Ok(String::new())
     } else {
         Err("the id is not the request's".to_owned())
