@@ -275,6 +275,7 @@ fn dry_run_of_100k(bencher: Bencher) {
         profile: Profile::Census,
         budget: inquiry::BUDGET,
         opening: Opening::Initialize,
+        own: None,
     };
     let conduct = Conduct {
         terms: &terms,

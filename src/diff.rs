@@ -334,9 +334,12 @@ const fn cause(setting: Setting) -> Option<Cause> {
     match setting {
         Setting::Tool | Setting::RulesVersion => Some(Cause::Rules),
         Setting::Vantage => Some(Cause::Vantage),
-        Setting::ProtocolVersion | Setting::Opening | Setting::Profile | Setting::Budget => {
-            Some(Cause::Asked)
-        }
+        Setting::ProtocolVersion
+        | Setting::Opening
+        | Setting::Profile
+        | Setting::Budget
+        | Setting::Intrusive
+        | Setting::Mine => Some(Cause::Asked),
         Setting::Timeout | Setting::ConnectTimeout => Some(Cause::Timeout),
         Setting::Confirm => Some(Cause::Confirm),
         Setting::DnsServer | Setting::CaCert | Setting::AllowNet => Some(Cause::Reach),

@@ -41,7 +41,7 @@ names! {
         Initialize = "initialize",
         /// What a POST to the target of a 301, 302 or 303 says; it decides nothing.
         RedirectTarget = "redirect_target",
-        /// `server/discover` of 2026-07-28, after a refusal that a modern-only server may give.
+        /// `server/discover` of 2026-07-28.
         Discover = "discover",
         /// The GET that opens an HTTP+SSE stream (2024-11-05).
         SseStream = "sse_stream",
@@ -53,7 +53,7 @@ names! {
         Initialized = "initialized",
         /// `ping`.
         Ping = "ping",
-        /// `tools/list`, its first page; in the session, or as a request of 2026-07-28.
+        /// `tools/list`, page by page; in the session, or as a request of 2026-07-28.
         Tools = "tools_list",
         /// `tools/list` once more, for the order of the tools.
         ToolsAgain = "tools_list_again",
@@ -67,6 +67,8 @@ names! {
         ResourceMetadata = "resource_metadata",
         /// The GET of a document in which an authorization server describes itself (RFC 8414, OpenID discovery).
         IssuerMetadata = "issuer_metadata",
+        /// A request that is wrong on purpose; its id says for which check. For servers of one's own.
+        Intrusive = "intrusive",
         /// The GET of a site's `robots.txt` (RFC 9309).
         Robots = "robots",
         /// The GET of a page of a registry's list.
@@ -88,6 +90,7 @@ impl Leg {
             | Self::Prompts
             | Self::Resources
             | Self::Listen
+            | Self::Intrusive
             | Self::ResourceMetadata
             | Self::IssuerMetadata => true,
             Self::Initialize
@@ -437,6 +440,9 @@ pub struct Connection {
     /// An IPv6 address was there, routable from here, and did not answer; IPv4 did.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub ipv6_unreachable: bool,
+    /// There was none: another endpoint of the run had asked for the same document, and this is what came of that.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub shared: bool,
 }
 
 impl Connection {

@@ -400,6 +400,7 @@ mod tests {
             profile: Profile::Census,
             budget: BUDGET,
             opening: Opening::Initialize,
+            own: None,
         }
     }
 

@@ -5,7 +5,7 @@
 
 use url::Url;
 
-use crate::catalogue::plan;
+use crate::catalogue::{Own, plan};
 use crate::classify::{self, Discovery, Reading, classify};
 use crate::exchange::{Answer, BodyEnd, Exchange, Fault, Leg, Reply, Request, Stage};
 use crate::jsonrpc::{self, CodeGroup, INVALID_PARAMS, INVALID_REQUEST, METHOD_NOT_FOUND};
@@ -44,6 +44,8 @@ pub struct Terms {
     pub budget: usize,
     /// What is asked first.
     pub opening: Opening,
+    /// The servers that are also asked what is wrong on purpose; none where that was not wanted.
+    pub own: Option<Own>,
 }
 
 names! {
@@ -58,6 +60,9 @@ names! {
 
 /// What may be spent on one endpoint unless told otherwise.
 pub const BUDGET: usize = 8;
+
+/// What may be spent on a server of one's own that is also asked what is wrong on purpose, unless told otherwise.
+pub const OWN_BUDGET: usize = 40;
 
 /// A request to send.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -172,7 +177,7 @@ fn next_leg(
     terms: &Terms,
     reading: &Reading,
 ) -> Option<Ask> {
-    let has = |leg: Leg| exchanges.iter().any(|exchange| exchange.leg == leg);
+    let has = |leg: Leg| exchanges.iter().any(|it| it.leg == leg);
     let ask = |leg: Leg, request: Request| Ask {
         attempt,
         leg,
@@ -185,20 +190,11 @@ fn next_leg(
     if matches!(last.reply, Reply::Fault(Fault::Local(_))) {
         return None;
     }
-    let chain: Vec<&Exchange> = exchanges
-        .iter()
-        .filter(|exchange| exchange.leg == Leg::Initialize)
-        .collect();
-    let streams: Vec<&Exchange> = exchanges
-        .iter()
-        .filter(|exchange| exchange.leg == Leg::SseStream)
-        .collect();
+    let sent = |leg: Leg| exchanges.iter().filter(move |it| it.leg == leg);
+    let chain: Vec<&Exchange> = sent(Leg::Initialize).collect();
+    let streams: Vec<&Exchange> = sent(Leg::SseStream).collect();
 
-    let discovered: Vec<&Answer> = exchanges
-        .iter()
-        .filter(|exchange| exchange.leg == Leg::Discover)
-        .filter_map(Exchange::answer)
-        .collect();
+    let discovered: Vec<&Answer> = sent(Leg::Discover).filter_map(Exchange::answer).collect();
     // One retry with a version that the server offers (2026-07-28 versioning, "Version Negotiation").
     if let [refused] = discovered.as_slice()
         && last.leg == Leg::Discover

@@ -27,7 +27,8 @@
 //! - [`inquiry`], [`classify`], [`settle`], [`hint`]: what to ask next, and what the answers mean
 //! - [`catalogue`]: the checks of the specification, what is asked for them, and what becomes of each
 //! - [`outcome`], [`finding`], [`row`]: the words of the census, each spelt once
-//! - [`tally`], [`stats`], [`report`], [`story`], [`explain`]: what is told of it, with [`unseen`] for what must not act
+//! - [`tally`], [`stats`], [`report`], [`story`], [`explain`]: what is told of it, with [`wrap`] for its lines and
+//!   [`unseen`] for what must not act
 //! - [`forecast`]: what a scan would do
 //! - [`diff`]: what changed between two runs, and what only the instrument changed
 //! - [`sampling`], [`vantage`]: what is asked where not all is, what a row says where several asked
@@ -107,3 +108,4 @@ pub mod trust;
 pub mod unseen;
 pub mod vantage;
 pub mod world;
+pub mod wrap;

@@ -118,6 +118,12 @@ pub struct Parameters {
     /// Requests that might be spent on one endpoint for the checks of the specification.
     #[serde(default = "budget")]
     pub budget: usize,
+    /// Servers of one's own were also asked what is wrong on purpose.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub intrusive: bool,
+    /// The hosts that were called one's own.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub mine: Vec<String>,
     /// Who asked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub contact: Option<String>,
@@ -215,6 +221,10 @@ names! {
         Profile = "profile",
         /// Requests that might be spent on one endpoint for the checks of the specification.
         Budget = "budget",
+        /// Whether negative probes were sent.
+        Intrusive = "intrusive",
+        /// The hosts that the operator said are their own.
+        Mine = "mine",
         /// The longest time for one exchange.
         Timeout = "timeout_ms",
         /// The longest time for name, connection and handshake.
@@ -273,6 +283,8 @@ impl Manifest {
             Setting::Opening => asked.opening.name().to_owned(),
             Setting::Profile => asked.profile.name().to_owned(),
             Setting::Budget => asked.budget.to_string(),
+            Setting::Intrusive => whether(asked.intrusive),
+            Setting::Mine => asked.mine.join(", "),
             Setting::Timeout => asked.timeout_ms.to_string(),
             Setting::ConnectTimeout => asked.connect_timeout_ms.to_string(),
             Setting::Confirm => asked.confirm.to_string(),

@@ -45,21 +45,23 @@ pub const PROMPTS_ID: i64 = 7346;
 /// The id of our `resources/list`.
 pub const RESOURCES_ID: i64 = 7347;
 
-/// The ids of the requests that come after `initialize`.
-pub const LATER_IDS: [i64; 6] = [
-    DISCOVER_ID,
-    PING_ID,
-    TOOLS_ID,
-    TOOLS_AGAIN_ID,
-    PROMPTS_ID,
-    RESOURCES_ID,
-];
+/// The id of the second page of tools; each further page has the next one. No id is used twice in a session.
+pub const TOOLS_PAGE_ID: i64 = 7350;
+
+/// Further pages that are asked for at most.
+pub const TOOLS_PAGES: i64 = 16;
+
+/// The ids of requests that are wrong on purpose, which is for servers of one's own: this, and the number of the check.
+pub const INTRUSIVE_ID: i64 = 7300;
+
+/// The ids of the requests that come after `initialize`, whatever they are for.
+pub const LATER_IDS: std::ops::RangeInclusive<i64> = DISCOVER_ID..=7399;
 
 /// The header that carries a session.
-const SESSION_HEADER: &str = "Mcp-Session-Id";
+pub const SESSION_HEADER: &str = "Mcp-Session-Id";
 
 /// The header that names the revision.
-const VERSION_HEADER: &str = "MCP-Protocol-Version";
+pub const VERSION_HEADER: &str = "MCP-Protocol-Version";
 
 /// Capabilities whose values the schemas make objects (2024-11-05 to 2026-07-28).
 const CAPABILITIES: [&str; 8] = [
@@ -176,17 +178,59 @@ impl Identity {
     /// A request of 2026-07-28 and later, which describes itself: headers and `_meta` say what a session did before.
     #[must_use]
     pub fn modern(&self, url: &Url, method: &str, id: i64, version: &str) -> Request {
-        let meta = json!({
-            "io.modelcontextprotocol/protocolVersion": version,
-            "io.modelcontextprotocol/clientCapabilities": {},
-            "io.modelcontextprotocol/clientInfo": self.client_info(),
-        });
-        let call = Call::new(Some(id), method, Some(json!({ "_meta": meta })));
+        let call = self.call(method, id, version);
         self.post(
             url,
             &call,
             &[(VERSION_HEADER, version), ("Mcp-Method", method)],
         )
+    }
+
+    fn call<'a>(&self, method: &'a str, id: i64, version: &str) -> Call<'a, Value> {
+        let meta = json!({
+            "io.modelcontextprotocol/protocolVersion": version,
+            "io.modelcontextprotocol/clientCapabilities": {},
+            "io.modelcontextprotocol/clientInfo": self.client_info(),
+        });
+        Call::new(Some(id), method, Some(json!({ "_meta": meta })))
+    }
+
+    /// The body of a request that describes itself.
+    #[must_use]
+    pub fn described(&self, method: &str, id: i64, version: &str) -> Value {
+        serde_json::to_value(self.call(method, id, version)).unwrap_or_default()
+    }
+
+    /// A page of `tools/list`: in the standing that `initialize` gave us, or as a request that describes itself.
+    #[must_use]
+    pub fn tools_page(
+        &self,
+        url: &Url,
+        cursor: &str,
+        id: i64,
+        standing: Option<&Standing>,
+    ) -> Request {
+        const METHOD: &str = "tools/list";
+        if let Some(standing) = standing {
+            let params = json!({ "cursor": cursor });
+            let call = Call::new(Some(id), METHOD, Some(params));
+            return self.post(url, &call, &standing.headers());
+        }
+        let mut call = self.call(METHOD, id, MODERN_VERSION);
+        if let Some(params) = &mut call.params {
+            params["cursor"] = json!(cursor);
+        }
+        let further = [(VERSION_HEADER, MODERN_VERSION), ("Mcp-Method", METHOD)];
+        self.post(url, &call, &further)
+    }
+
+    /// A POST of any text with any headers beside the usual ones: what is wrong on purpose.
+    #[must_use]
+    pub fn any(&self, url: &Url, body: String, further: &[(&str, &str)]) -> Request {
+        Request {
+            body,
+            ..self.post(url, &Call::bare(None, ""), further)
+        }
     }
 
     /// `notifications/initialized`, the client's word that the handshake is over (2025-11-25 lifecycle).
@@ -313,7 +357,9 @@ pub struct Standing {
 }
 
 impl Standing {
-    fn headers(&self) -> Vec<(&str, &str)> {
+    /// The headers that say so.
+    #[must_use]
+    pub fn headers(&self) -> Vec<(&str, &str)> {
         let session = self.session.as_deref().map(|id| (SESSION_HEADER, id));
         let version = self.version.as_deref().map(|it| (VERSION_HEADER, it));
         session.into_iter().chain(version).collect()

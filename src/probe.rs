@@ -25,11 +25,11 @@ use crate::exchange::{
     Request, Stage, Timing, TlsFault,
 };
 use crate::fault::{self, Reached};
-use crate::inquiry::{self, Ask, Next, Terms};
+use crate::inquiry::Ask;
 use crate::mcp::{self, Identity};
 use crate::resolve::{self, QUESTIONS, Resolver};
 use crate::sse::Parser;
-use crate::target::{AddressPolicy, Target};
+use crate::target::AddressPolicy;
 use crate::trust;
 
 /// Headers read of one answer at most; hyper bounds their bytes at some 400 KiB.
@@ -350,20 +350,6 @@ impl Prober {
         })
     }
 
-    /// Asks a target everything there is to ask, one request after the other. Never fails: a failure is an exchange.
-    pub async fn probe(&self, target: &Target, terms: &Terms) -> Vec<Exchange> {
-        let mut exchanges = Vec::new();
-        while let Next::Ask(ask) | Next::Later(ask) = inquiry::next(target, &exchanges, terms) {
-            tokio::time::sleep(Duration::from_millis(ask.wait_ms)).await;
-            let way = self.find(&ask.request.url).await;
-            exchanges.extend(
-                self.send(target.endpoint, &ask, &way, || std::future::ready(()))
-                    .await,
-            );
-        }
-        exchanges
-    }
-
     /// Finds the way to the host of a URL.
     pub async fn find(&self, url: &str) -> Way {
         let to = Url::parse(url).ok();
@@ -519,6 +505,7 @@ impl<'a> Sending<'a> {
         let peer = response.remote_addr().map(|address| address.ip());
         self.connection = Connection {
             peer,
+            shared: false,
             ipv6_unreachable: self.way.first().is_some_and(|it| it.is_ipv6())
                 && peer.is_some_and(|peer| peer.is_ipv4()),
         };

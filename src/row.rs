@@ -199,6 +199,7 @@ impl Row {
         let timing = decided.map(|it| it.timing).unwrap_or_default();
         let last_hop =
             attempt.and_then(|attempt| attempt.iter().rfind(|it| it.leg == Leg::Initialize));
+        let sent = exchanges.iter().filter(|it| !it.connection.shared);
         let findings: Vec<String> = entry
             .findings
             .iter()
@@ -245,7 +246,7 @@ impl Row {
             tls_ms: timing.tls_ms,
             first_byte_ms: timing.first_byte_ms,
             total_ms: timing.total_ms,
-            requests: u32::try_from(exchanges.len()).unwrap_or(u32::MAX),
+            requests: u32::try_from(sent.count()).unwrap_or(u32::MAX),
             started_at: exchanges.first().map(|it| it.started_at.to_string()),
         }
     }

@@ -1,6 +1,7 @@
 //! A frozen list -> evidence: every endpoint asked, in its lane, everything written as it comes.
 //! Reading lists is `cli`'s and `list`'s affair; what the evidence says is `reckon`'s.
 
+mod issuers;
 mod permission;
 
 use std::cmp::Reverse;
@@ -18,6 +19,7 @@ use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 use url::Url;
 
+use issuers::Issuers;
 use permission::{Ban, Permissions};
 
 use crate::exchange::{Answer, ConnectFault, Exchange, Fault, Leg, LocalFault, Reply};
@@ -167,6 +169,8 @@ struct Office {
     permissions: Option<Permissions>,
     /// The suffixes beside the public list.
     added: Vec<String>,
+    /// What authorization servers said of themselves.
+    issuers: Issuers,
 }
 
 /// Asks every endpoint that has not been asked to the end, and gives the finished manifest.
@@ -234,6 +238,7 @@ pub async fn run(run: Run, stop: Stop, show_progress: bool) -> Result<Manifest> 
         suffixes,
         permissions: manifest.robots.then(Permissions::default),
         added: manifest.suffixes.clone(),
+        issuers: Issuers::default(),
     });
     for endpoint in left_out {
         office.leave(endpoint, Unmeasured::SampledOut).await;
@@ -506,8 +511,16 @@ impl Office {
                 tokio::time::sleep(Duration::from_millis(ask.wait_ms)).await;
             }
             add_headers(&mut ask, &inquiry.target.url, headers);
-            let asked = self.ask(inquiry.target.endpoint, &ask, &inquiry.target.url, &home);
-            let Some(exchanges) = asked.await else {
+            let endpoint = inquiry.target.endpoint;
+            let asked = self.ask(endpoint, &ask, &inquiry.target.url, &home);
+            // With headers of the operator's, an answer may be for this endpoint alone.
+            let exchanges = if ask.leg == Leg::IssuerMetadata && headers.is_empty() {
+                // Boxed, because it is rare and large.
+                Box::pin(self.issuers.asked_once(endpoint, &ask, asked)).await
+            } else {
+                asked.await
+            };
+            let Some(exchanges) = exchanges else {
                 return Pursuit::Stopped;
             };
             for exchange in exchanges {

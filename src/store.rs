@@ -35,6 +35,8 @@ pub mod file {
     pub const CHECKS: &str = "checks.csv";
     /// The same, a line a server.
     pub const SERVERS: &str = "servers.csv";
+    /// How far the servers are on the way to 2026-07-28.
+    pub const READINESS: &str = "readiness.csv";
     /// The columns of the CSV files, for programs.
     pub const DATA_PACKAGE: &str = "datapackage.json";
     /// The control arm: a run directory in the run directory.

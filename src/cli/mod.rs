@@ -1,5 +1,6 @@
 //! What was typed -> what it means. One file a command; everything fallible about flags is here.
 
+mod changed;
 mod check;
 mod conformance;
 mod control;

@@ -8,10 +8,11 @@ use std::str::FromStr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail, ensure};
 use clap::Args;
 use ipnet::IpNet;
 
+use crate::catalogue::Own;
 use crate::exclude::Exclusions;
 use crate::forecast::Tempo;
 use crate::inquiry::{self, Opening, Profile, Terms};
@@ -19,7 +20,7 @@ use crate::manifest::Parameters;
 use crate::mcp::{self, Identity};
 use crate::probe::{Limits, Reach};
 use crate::road::Pace;
-use crate::target::AddressPolicy;
+use crate::target::{AddressPolicy, Target};
 
 use super::exclude::Files;
 
@@ -70,12 +71,24 @@ pub(super) struct Asking {
     /// What is asked first: initialize, or discover, as clients of 2026-07-28 do [default: initialize; check: discover]
     #[arg(long, env = "MCP_CENSUS_OPENING", value_name = "NAME", value_parser = opening)]
     pub(super) opening: Option<Opening>,
-    /// How much is asked: census, or compliance, which also asks what ordinary clients ask next
-    #[arg(long, env = "MCP_CENSUS_PROFILE", value_name = "NAME", value_parser = profile, default_value = Profile::Census.name())]
-    pub(super) profile: Profile,
-    /// Requests that may be spent on one endpoint under --profile compliance
-    #[arg(long, env = "MCP_CENSUS_BUDGET", value_name = "N", default_value_t = inquiry::BUDGET)]
-    pub(super) budget: usize,
+    /// How much is asked: census, or compliance, which also asks what ordinary clients ask next [default: census; check: compliance]
+    #[arg(long, env = "MCP_CENSUS_PROFILE", value_name = "NAME", value_parser = profile)]
+    pub(super) profile: Option<Profile>,
+    /// Requests that may be spent on one endpoint under --profile compliance [default: 8; with --intrusive: 40]
+    #[arg(long, env = "MCP_CENSUS_BUDGET", value_name = "N")]
+    pub(super) budget: Option<usize>,
+    /// Also ask what is wrong on purpose, under --profile compliance: only of servers listed by an address inside
+    /// --allow-net, or named by --mine
+    #[arg(long, env = "MCP_CENSUS_INTRUSIVE")]
+    pub(super) intrusive: bool,
+    /// A host that is yours, so that --intrusive may ask it
+    #[arg(
+        long,
+        env = "MCP_CENSUS_MINE",
+        value_name = "HOST",
+        value_delimiter = ','
+    )]
+    pub(super) mine: Vec<String>,
     /// Protocol version that `initialize` asks for
     #[arg(long, env = "MCP_CENSUS_PROTOCOL_VERSION", value_name = "DATE", value_parser = version, default_value = mcp::ASKED_VERSION)]
     pub(super) protocol_version: String,
@@ -104,8 +117,10 @@ impl Default for Asking {
             ca_cert: Vec::new(),
             allow_net: Vec::new(),
             opening: None,
-            profile: Profile::Census,
-            budget: inquiry::BUDGET,
+            profile: None,
+            budget: None,
+            intrusive: false,
+            mine: Vec::new(),
             protocol_version: mcp::ASKED_VERSION.to_owned(),
             exclude: Vec::new(),
             excluded: Exclusions::default(),
@@ -145,10 +160,55 @@ impl Asking {
             identity: self.identity(),
             version: self.protocol_version.clone(),
             confirm: self.confirm,
-            profile: self.profile,
-            budget: self.budget,
+            profile: self.profile.unwrap_or(Profile::Census),
+            budget: self.budget(),
             opening: self.opening.unwrap_or(Opening::Initialize),
+            own: self.own(),
         }
+    }
+
+    /// Requests that may be spent on one endpoint.
+    fn budget(&self) -> usize {
+        self.budget.unwrap_or(if self.intrusive {
+            inquiry::OWN_BUDGET
+        } else {
+            inquiry::BUDGET
+        })
+    }
+
+    /// The servers that are also asked what is wrong on purpose.
+    fn own(&self) -> Option<Own> {
+        self.intrusive.then(|| Own {
+            nets: self.allow_net.clone(),
+            hosts: self.mine.iter().map(|it| it.to_lowercase()).collect(),
+        })
+    }
+
+    /// Refuses to ask what is wrong on purpose of servers that are not shown to be one's own.
+    ///
+    /// # Errors
+    /// When there is such a server among the targets, or nothing is asked for checks at all.
+    pub(super) fn refuse_strangers(&self, targets: &[Target]) -> Result<()> {
+        let Some(own) = self.own() else {
+            return Ok(());
+        };
+        ensure!(
+            self.profile == Some(Profile::Compliance),
+            "--intrusive is for the checks of --profile compliance"
+        );
+        let strange: Vec<&str> = targets
+            .iter()
+            .filter(|it| !own.covers(&it.url))
+            .filter_map(|it| it.url.host_str())
+            .collect();
+        if let [first, ..] = strange.as_slice() {
+            bail!(
+                "--intrusive asks what is wrong on purpose, so it is for servers of your own: {first} is no address \
+                 inside --allow-net, and --mine does not name it ({} such endpoints in all)",
+                strange.len()
+            );
+        }
+        Ok(())
     }
 
     /// How hard to push.
@@ -196,8 +256,10 @@ impl Asking {
                 .collect(),
             allow_net: self.allow_net.iter().map(ToString::to_string).collect(),
             excluded: self.excluded.lines(),
-            profile: self.profile,
-            budget: self.budget,
+            profile: self.profile.unwrap_or(Profile::Census),
+            budget: self.budget(),
+            intrusive: self.intrusive,
+            mine: self.mine.clone(),
             opening: self.opening.unwrap_or(Opening::Initialize),
         }
     }
@@ -224,6 +286,8 @@ impl Asking {
             opening,
             profile,
             budget,
+            intrusive,
+            mine,
             excluded,
         } = parameters.clone();
         Ok(Self {
@@ -247,8 +311,10 @@ impl Asking {
                 .collect::<Result<_, _>>()
                 .context("the manifest's allow_net is no range")?,
             opening: Some(opening),
-            profile,
-            budget,
+            profile: Some(profile),
+            budget: Some(budget),
+            intrusive,
+            mine,
             protocol_version,
             exclude: Vec::new(),
             excluded: Exclusions::read(&excluded.join("\n"))

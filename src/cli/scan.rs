@@ -228,7 +228,8 @@ impl Scan {
             warn_of_headers(&list.file);
         }
         let targets = freezer.into_targets();
-        self.require_contact(&targets)?;
+        require_contact(&self.asking, &targets)?;
+        self.asking.refuse_strangers(&targets)?;
         let manifest = Manifest {
             vantage: self.vantage.clone(),
             lists: read.into_iter().map(|it| it.file).collect(),
@@ -302,6 +303,7 @@ impl Scan {
         let drawn = self.sampling();
         let (targets, _) = scan::drawn(freezer.into_targets(), drawn, &suffixes, seed);
         let (targets, _) = scan::sample(targets, self.max_per_site, &suffixes, seed);
+        self.asking.refuse_strangers(&targets)?;
         let terms = self.asking.terms();
         let conduct = Conduct {
             terms: &terms,
@@ -356,30 +358,33 @@ impl Scan {
         })?;
         Ok((dir, manifest, roll::targets(kept), headers))
     }
+}
 
-    /// A census of strangers' servers says who takes it.
-    fn require_contact(&self, targets: &[Target]) -> Result<()> {
-        if self.asking.contact.is_some() {
-            return Ok(());
-        }
-        let is_public = |target: &&Target| match target.url.host() {
-            Some(Host::Ipv4(address)) => crate::target::is_public(address.into()),
-            Some(Host::Ipv6(address)) => crate::target::is_public(address.into()),
-            Some(Host::Domain(_)) | None => true,
-        };
-        let sites: BTreeSet<String> = targets
-            .iter()
-            .filter(is_public)
-            .map(|target| Suffixes::default().site(&target.url))
-            .collect();
-        if sites.len() > ANONYMOUS_SITES {
-            bail!(
-                "the list has {} public sites; say who asks with --contact, a URL or an address where operators can reach you",
-                sites.len()
-            );
-        }
-        Ok(())
+/// A census of strangers' servers says who takes it.
+///
+/// # Errors
+/// When the targets are of more public sites than may be asked without a name.
+pub(super) fn require_contact(asking: &Asking, targets: &[Target]) -> Result<()> {
+    if asking.contact.is_some() {
+        return Ok(());
     }
+    let is_public = |target: &&Target| match target.url.host() {
+        Some(Host::Ipv4(address)) => crate::target::is_public(address.into()),
+        Some(Host::Ipv6(address)) => crate::target::is_public(address.into()),
+        Some(Host::Domain(_)) | None => true,
+    };
+    let sites: BTreeSet<String> = targets
+        .iter()
+        .filter(is_public)
+        .map(|target| Suffixes::default().site(&target.url))
+        .collect();
+    if sites.len() > ANONYMOUS_SITES {
+        bail!(
+            "the list has {} public sites; say who asks with --contact, a URL or an address where operators can reach you",
+            sites.len()
+        );
+    }
+    Ok(())
 }
 
 /// What this machine's file descriptors allow.
@@ -461,7 +466,7 @@ fn sample_unit(name: &str) -> Result<Unit, String> {
     Unit::named(name).ok_or_else(|| "use site or endpoint".to_owned())
 }
 
-fn list_format(name: &str) -> Result<Format, String> {
+pub(super) fn list_format(name: &str) -> Result<Format, String> {
     Format::named(name).ok_or_else(|| {
         let names: Vec<&str> = Format::ALL.iter().map(|it| it.name()).collect();
         format!("use one of {}", names.join(", "))

@@ -12,38 +12,41 @@ struct Kind {
     census: u64,
     /// What one costs where the checks of the specification are made, and no budget bounds them.
     compliance: u64,
+    /// What is wrong on purpose beside that, at servers of one's own.
+    intrusive: u64,
 }
 
-const fn kind(endpoints: u64, census: u64, compliance: u64) -> Kind {
+const fn kind(endpoints: u64, census: u64, compliance: u64, intrusive: u64) -> Kind {
     Kind {
         endpoints,
         census,
         compliance,
+        intrusive,
     }
 }
 
 /// The endpoints of the demo's world that are declared streamable, or not declared, opened with `initialize`.
 const BY_INITIALIZE: [Kind; 5] = [
     // Unreachable, or no MCP and no fallback.
-    kind(136, 1, 1),
+    kind(136, 1, 1, 0),
     // A GET after a POST that was refused, another discovery, a redirect.
-    kind(73, 2, 2),
+    kind(73, 2, 2, 0),
     // Gated: two documents say who may let us in.
-    kind(270, 1, 3),
+    kind(270, 1, 3, 1),
     // Open without a session.
-    kind(405, 1, 6),
+    kind(405, 1, 6, 6),
     // Open with a session, which is closed in the end.
-    kind(187, 2, 7),
+    kind(187, 2, 7, 8),
 ];
 
 /// The same endpoints opened with `server/discover`: where that leads nowhere, `initialize` follows.
 const BY_DISCOVER: [Kind; 6] = [
-    kind(103, 1, 1),
-    kind(38, 2, 2),
-    kind(68, 3, 3),
-    kind(270, 1, 3),
-    kind(405, 2, 6),
-    kind(187, 3, 7),
+    kind(103, 1, 1, 0),
+    kind(38, 2, 2, 0),
+    kind(68, 3, 3, 0),
+    kind(270, 1, 3, 1),
+    kind(405, 2, 6, 6),
+    kind(187, 3, 7, 8),
 ];
 
 /// All endpoints of the demo's world, those declared HTTP+SSE among them.
@@ -129,7 +132,14 @@ impl Cost {
         let one = |kind: &Kind| match terms.profile {
             Profile::Census => kind.census,
             // The budget bounds what is asked beside the census, and not the census.
-            Profile::Compliance => kind.compliance.min(budget).max(kind.census),
+            Profile::Compliance => {
+                let odd = if terms.own.is_some() {
+                    kind.intrusive
+                } else {
+                    0
+                };
+                (kind.compliance + odd).min(budget).max(kind.census)
+            }
         };
         Self {
             asking: kinds.iter().map(|kind| kind.endpoints * one(kind)).sum(),
@@ -191,6 +201,7 @@ mod tests {
             profile,
             budget,
             opening,
+            own: None,
         }
     }
 

@@ -17,6 +17,7 @@ fn terms(confirm: u8) -> Terms {
         confirm,
         profile: Profile::Census,
         budget: BUDGET,
+        own: None,
         opening: Opening::Initialize,
     }
 }

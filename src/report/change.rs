@@ -7,11 +7,12 @@ use std::fmt::Write as _;
 use serde_json::{Value, json};
 
 use super::markdown::escaped;
-use super::{WIDTH, interval, percent, wrap};
+use super::{WIDTH, interval, percent};
 use crate::diff::{Aspect, Cause, Change, Diff, Lone, Shift};
 use crate::row::inert;
 use crate::tally::{Share, grouped, plain};
 use crate::unseen;
+use crate::wrap::wrap;
 
 /// Changes that a text lists; the other formats list all.
 const LISTED: usize = 40;

@@ -456,13 +456,6 @@ fn a_share_is_read_in_percent() {
     }
 }
 
-#[test]
-fn a_text_is_broken_between_words() {
-    assert_eq!(wrap("a bb ccc dddd", 6, " "), " a bb\n ccc\n dddd");
-    assert_eq!(wrap("", 6, " "), "");
-    assert_eq!(wrap("incomprehensible", 6, ""), "incomprehensible");
-}
-
 /// What a summary breaks of the published schema, if it breaks anything.
 fn against_schema(text: &str) -> Result<(), String> {
     let schema: serde_json::Value = serde_json::from_str(SCHEMA).unwrap();

@@ -3,9 +3,10 @@
 use std::fmt::Write as _;
 
 use super::grid::{Column, Grid, grid};
-use super::{TOGETHER, WIDTH, bounds, caveats, headline, interval, percent, wrap};
+use super::{WIDTH, bounds, caveats, headline, interval, percent};
 use crate::outcome::{Outcome, Verdict};
 use crate::tally::{Summary, Table, TableName, grouped};
+use crate::wrap::{TOGETHER, wrap};
 
 /// Wider than this nobody reads a line.
 const WIDEST: usize = 200;

@@ -6,9 +6,11 @@
 
 mod architecture;
 mod census;
+mod check;
 mod cli;
 mod diff;
 mod fetch;
+mod formats;
 mod fuzz;
 mod hostile;
 mod html;

@@ -68,6 +68,8 @@ pub(crate) fn run(world: &World, path: &Path, shard: Option<Shard>) -> Run {
         ca_cert: Vec::new(),
         allow_net: vec!["127.0.0.0/8".into(), "::1/128".into()],
         excluded: Vec::new(),
+        intrusive: false,
+        mine: Vec::new(),
     };
     let list = ListFile {
         path: "demo".into(),
@@ -108,6 +110,7 @@ pub(crate) fn run(world: &World, path: &Path, shard: Option<Shard>) -> Run {
             profile: Profile::Census,
             budget: BUDGET,
             opening: Opening::Initialize,
+            own: None,
         },
         pace: Pace {
             width: WIDTH,

@@ -100,6 +100,7 @@ fn terms(profile: Profile, budget: usize) -> Terms {
         profile,
         budget,
         opening: inquiry::Opening::Initialize,
+        own: None,
     }
 }
 
@@ -1106,13 +1107,13 @@ fn a_server_that_is_asked_to_discover_first_is_held_to_the_same() {
     let found = inquire(&first, modern);
     assert_eq!(
         legs(&found),
-        "discover tools_list prompts_list resources_list tools_list_again listen"
+        "discover tools_list prompts_list resources_list tools_list_again"
     );
     assert_eq!(broken(&found), BTreeSet::new());
-    assert_eq!(
-        statuses(&found)["modern-only.status"],
-        "not_observed:not_asked"
-    );
+    // It may have a handshake too: nobody asked for one.
+    for check in ["modern-only.status", "disc.no-session", "get.405-modern"] {
+        assert_eq!(statuses(&found)[check], "not_observed:not_asked", "{check}");
+    }
     let fallen_back = inquire(&first, plain);
     assert_eq!(
         legs(&fallen_back),
@@ -1136,9 +1137,92 @@ fn the_budget_holds_and_the_session_is_closed_last() {
     let whole = inquire(&terms(Profile::Compliance, 20), dual);
     assert_eq!(
         legs(&whole),
-        "initialize initialized tools_list ping listen discover tools_list close"
+        "initialize initialized tools_list ping listen discover tools_list prompts_list resources_list tools_list_again \
+         close"
     );
-    assert_eq!(statuses(&whole)["list.cache-fields"], "pass");
+    for check in ["list.cache-fields", "caps.match", "tools.deterministic"] {
+        assert_eq!(statuses(&whole)[check], "pass", "{check}");
+    }
+}
+
+#[test]
+fn pages_are_followed_as_far_as_the_budget_goes_and_in_no_circle() {
+    // A page has the next one's number for its cursor; the fourth leads back.
+    let paged = |ask: &Ask| {
+        let mut said = plain(ask);
+        if ask.leg == Leg::Tools {
+            let body: Value = serde_json::from_str(&ask.request.body).unwrap();
+            let here: u32 = body["params"]["cursor"]
+                .as_str()
+                .map_or(0, |it| it.parse().unwrap());
+            let tool = json!({"name": format!("t{here}"), "inputSchema": {"type": "object"}});
+            let next = if here < 3 { here + 1 } else { 1 };
+            said.message = Some(result(
+                id_of(ask),
+                json!({"tools": [tool], "nextCursor": next.to_string()}),
+            ));
+        }
+        said
+    };
+    let few = inquire(&terms(Profile::Compliance, 9), paged);
+    assert_eq!(
+        legs(&few),
+        "initialize initialized tools_list ping listen discover tools_list tools_list close"
+    );
+    let detail = |exchanges: &[Exchange]| {
+        let told = evaluate(&target(), exchanges);
+        let found = told
+            .iter()
+            .find(|it| it.check == CheckId::ToolsListWorks)
+            .unwrap();
+        (found.status, found.detail.clone())
+    };
+    assert_eq!(
+        detail(&few),
+        (Status::Pass, "3 tools, and more pages".to_owned())
+    );
+    let all = inquire(&terms(Profile::Compliance, 30), paged);
+    assert_eq!(all.iter().filter(|it| it.leg == Leg::Tools).count(), 4);
+    let ids: BTreeSet<i64> = all
+        .iter()
+        .filter_map(|it| super::super::heard::id_of(&it.request))
+        .collect();
+    let asked = all.iter().filter(|it| it.request.body.contains("\"id\""));
+    assert_eq!(ids.len(), asked.count(), "no id is used twice in a session");
+}
+
+#[test]
+fn what_is_wrong_on_purpose_is_asked_of_ones_own_servers_alone() {
+    let asking = |host: &str, budget: usize| Terms {
+        own: Some(crate::catalogue::Own {
+            nets: Vec::new(),
+            hosts: vec![host.into()],
+        }),
+        ..terms(Profile::Compliance, budget)
+    };
+    let odd = |exchanges: &[Exchange]| {
+        let odd = exchanges.iter().filter(|it| it.leg == Leg::Intrusive);
+        odd.count()
+    };
+    let mine = inquire(&asking("a.example", 40), plain);
+    assert_eq!(odd(&mine), 8, "{}", legs(&mine));
+    assert!(legs(&mine).ends_with("close intrusive"), "{}", legs(&mine));
+    assert_eq!(odd(&inquire(&asking("b.example", 40), plain)), 0);
+    assert_eq!(odd(&inquire(&terms(Profile::Compliance, 40), plain)), 0);
+    // A redirect to somebody else's server takes nothing odd along.
+    let moved = inquire(&asking("a.example", 40), |ask| {
+        if ask.request.url == HERE {
+            Says::bare(307).with("location", "https://b.example/mcp")
+        } else {
+            plain(ask)
+        }
+    });
+    assert!(moved.len() > 4, "{}", legs(&moved));
+    assert_eq!(odd(&moved), 0, "{}", legs(&moved));
+    // The budget holds for them too, and what it left out is told as such.
+    let few = inquire(&asking("a.example", 10), plain);
+    assert_eq!((few.len(), odd(&few)), (10, 3), "{}", legs(&few));
+    assert_eq!(statuses(&few)["neg.terminated-404"], "not_observed:budget");
 }
 
 #[test]
@@ -1216,7 +1300,8 @@ proptest::proptest! {
         };
         let exchanges = [exchange(Leg::Initialize), exchange(Leg::ALL[leg])];
         let told = evaluate(&target(), &exchanges);
-        proptest::prop_assert_eq!(told.len(), rules().filter(|it| !it.is_intrusive()).count());
+        let is_own = Leg::ALL[leg] == Leg::Intrusive;
+        proptest::prop_assert_eq!(told.len(), rules().filter(|it| is_own || !it.is_intrusive()).count());
         let _ = plan::next(&exchanges, &terms(Profile::Compliance, BUDGET), BUDGET);
     }
 }

@@ -3,10 +3,11 @@
 
 use std::fmt::Write as _;
 
-use crate::report::{escaped, wrap};
+use crate::report::escaped;
 use crate::row::inert;
 use crate::tally::grouped;
 use crate::unseen;
+use crate::wrap::wrap;
 
 use super::{Figure, Line, Section};
 
