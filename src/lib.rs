@@ -27,15 +27,18 @@
 //! - [`inquiry`], [`classify`], [`settle`], [`hint`]: what to ask next, and what the answers mean
 //! - [`catalogue`]: the checks of the specification, what is asked for them, and what becomes of each
 //! - [`outcome`], [`finding`], [`row`]: the words of the census, each spelt once
-//! - [`tally`], [`stats`], [`report`], [`story`], [`explain`], [`wrap`]: what is told of it
+//! - [`tally`], [`stats`], [`report`], [`story`], [`explain`]: what is told of it, with [`wrap`] for its lines and
+//!   [`unseen`] for what must not act
 //! - [`forecast`]: what a scan would do
 //! - [`diff`]: what changed between two runs, and what only the instrument changed
+//! - [`sampling`], [`vantage`]: what is asked where not all is, what a row says where several asked
 //! - [`manifest`]: what a run was
 //!
 //! Shell, all the IO there is:
 //! - [`probe`] connects to targets, with [`resolve`] for names and addresses, [`trust`] for certificates, and
 //!   [`fault`], which alone knows what other libraries call their errors
 //! - [`road`] paces, [`lanes`] drives, [`scan`] runs, [`store`] keeps, [`reckon`] reads back, [`progress`] shows
+//! - [`merge`] makes one run of several: shards of a list, or its vantage points
 //! - [`registry`] takes a registry's list into a file
 //! - [`world`] serves the loopback servers of the demo and the gauntlet
 //! - [`cli`] says what was typed
@@ -78,6 +81,7 @@ pub mod lanes;
 pub mod list;
 pub mod manifest;
 pub mod mcp;
+pub mod merge;
 mod names;
 pub mod outcome;
 pub mod probe;
@@ -91,6 +95,7 @@ pub mod road;
 pub mod robots;
 pub mod roll;
 pub mod row;
+pub mod sampling;
 pub mod scan;
 pub mod settle;
 pub mod sse;
@@ -100,5 +105,7 @@ pub mod story;
 pub mod tally;
 pub mod target;
 pub mod trust;
+pub mod unseen;
+pub mod vantage;
 pub mod world;
 pub mod wrap;

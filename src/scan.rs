@@ -32,6 +32,7 @@ use crate::progress::{self, Counts};
 use crate::reckon;
 use crate::resolve;
 use crate::road::{Lane, Pace, Road};
+use crate::sampling::Sampling;
 use crate::store::{self, Refused, RunDir, Skipped, file};
 use crate::tally::operator;
 use crate::target::{Secrets, Suffixes, Target, scatter};
@@ -192,7 +193,9 @@ pub async fn run(run: Run, stop: Stop, show_progress: bool) -> Result<Manifest> 
         .iter()
         .fold(Suffixes::default(), |suffixes, it| suffixes.with(it));
     let (counts, total) = (Arc::new(Counts::default()), targets.len() as u64);
-    let (targets, left_out) = sample(targets, manifest.max_per_site, &suffixes, manifest.seed);
+    let (targets, mut left_out) = drawn(targets, manifest.sample, &suffixes, manifest.seed);
+    let (targets, more) = sample(targets, manifest.max_per_site, &suffixes, manifest.seed);
+    left_out.extend(more);
     let (open, begun) = open_inquiries(&dir, &targets, &terms, &counts)?;
     let lanes = lanes::lanes(
         open,
@@ -307,6 +310,19 @@ pub fn write_manifest(dir: &RunDir, manifest: &Manifest) -> Result<()> {
         serde_json::to_writer_pretty(&mut *to, manifest)?;
         Ok(to.write_all(b"\n")?)
     })
+}
+
+/// The targets that a sample of the list holds, and the numbers of the others.
+pub(crate) fn drawn(
+    targets: Vec<Target>,
+    sample: Option<Sampling>,
+    suffixes: &Suffixes,
+    seed: u64,
+) -> (Vec<Target>, Vec<u32>) {
+    match sample {
+        Some(sample) => sample.draw(targets, suffixes, seed),
+        None => (targets, Vec::new()),
+    }
 }
 
 /// The targets to ask, at most so many of each site, and the numbers of those left out. The seed draws, and

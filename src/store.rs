@@ -39,6 +39,8 @@ pub mod file {
     pub const READINESS: &str = "readiness.csv";
     /// The columns of the CSV files, for programs.
     pub const DATA_PACKAGE: &str = "datapackage.json";
+    /// The control arm: a run directory in the run directory.
+    pub const CONTROL: &str = "control";
     /// Held while a run writes here.
     pub const LOCK: &str = ".lock";
 }
@@ -110,6 +112,36 @@ pub fn line(record: &impl Serialize) -> Result<Vec<u8>> {
     let mut line = serde_json::to_vec(record).context("cannot spell out a record")?;
     line.push(b'\n');
     Ok(line)
+}
+
+/// The same line of evidence under another endpoint's number; the rest stays byte for byte.
+///
+/// # Errors
+/// When it is no line of evidence.
+pub fn renumbered(line: &[u8], number: impl FnOnce(u32) -> Result<u32>) -> Result<Vec<u8>> {
+    const HEAD: &[u8] = b"{\"endpoint\":";
+    let Some(rest) = line.strip_prefix(HEAD) else {
+        return match Record::read(line).context("it is no record")? {
+            Record::Skipped(it) => self::line(&Skipped {
+                endpoint: number(it.endpoint)?,
+                ..it
+            }),
+            Record::Refused(it) => self::line(&Refused {
+                endpoint: number(it.endpoint)?,
+                ..it
+            }),
+            Record::Exchange(it) => self::line(&Exchange {
+                endpoint: number(it.endpoint)?,
+                ..*it
+            }),
+        };
+    };
+    let digits = rest.iter().take_while(|it| it.is_ascii_digit()).count();
+    let (own, rest) = rest.split_at(digits);
+    let own: u32 = std::str::from_utf8(own)?
+        .parse()
+        .context("it has no endpoint's number")?;
+    Ok([HEAD, number(own)?.to_string().as_bytes(), rest].concat())
 }
 
 impl RunDir {
@@ -229,22 +261,58 @@ impl RunDir {
         &self,
         mut each: impl FnMut(T) -> Result<()>,
     ) -> Result<()> {
+        for row in self.targets()? {
+            each(row?)?;
+        }
+        Ok(())
+    }
+
+    /// The rows of the frozen list, one after the other; a line that cannot be understood is named.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    pub fn targets<T: serde::de::DeserializeOwned>(
+        &self,
+    ) -> Result<impl Iterator<Item = Result<T>> + use<T>> {
         let path = self.file(file::TARGETS);
         let reader = BufReader::new(
             File::open(&path).with_context(|| format!("cannot read {}", path.display()))?,
         );
-        for (number, line) in reader.lines().enumerate() {
+        Ok(reader.lines().enumerate().map(move |(number, line)| {
             let line = line.with_context(|| format!("cannot read {}", path.display()))?;
-            let row = serde_json::from_str(&line).with_context(|| {
+            serde_json::from_str(&line).with_context(|| {
                 format!(
                     "{} line {}: cannot understand it",
                     path.display(),
                     number + 1
                 )
-            })?;
-            each(row)?;
+            })
+        }))
+    }
+
+    /// Hands on every whole line of the evidence, as it stands there.
+    ///
+    /// # Errors
+    /// When it cannot be read, or `each` fails.
+    pub fn each_line(&self, mut each: impl FnMut(&[u8]) -> Result<()>) -> Result<()> {
+        let path = self.file(file::EVIDENCE);
+        if !path.exists() {
+            return Ok(());
         }
-        Ok(())
+        let file = File::open(&path).with_context(|| format!("cannot read {}", path.display()))?;
+        let mut reader = BufReader::with_capacity(1 << 20, file);
+        let mut line = Vec::new();
+        loop {
+            line.clear();
+            reader
+                .read_until(b'\n', &mut line)
+                .with_context(|| format!("cannot read {}", path.display()))?;
+            // A line without an end is one that a killed run left half-written.
+            if line.last() != Some(&b'\n') {
+                return Ok(());
+            }
+            each(&line)?;
+        }
     }
 
     /// Opens the evidence to append to. A line that a killed run left half-written is cut off.
@@ -533,6 +601,22 @@ mod tests {
             .map(|endpoint| evidence.of(endpoint).unwrap().len())
             .collect();
         assert_eq!(counts, [1, 0, 2]);
+    }
+
+    #[test]
+    fn a_record_keeps_every_byte_but_its_number() {
+        let line = br#"{"endpoint":7,"attempt":0,"x":1.10}
+"#;
+        assert_eq!(
+            renumbered(line, |number| Ok(number + 35)).unwrap(),
+            br#"{"endpoint":42,"attempt":0,"x":1.10}
+"#
+        );
+        assert_eq!(
+            renumbered(&skipped_line(3), |_| Ok(9)).unwrap(),
+            skipped_line(9)
+        );
+        assert!(renumbered(b"{\"endpoint\":x}\n", Ok).is_err());
     }
 
     #[test]

@@ -13,6 +13,7 @@ use crate::exchange::{Answer, BodyEnd, Exchange, Fault, Leg, Reply, Request, Tim
 use crate::explain;
 use crate::finding::{Check, Finding};
 use crate::row::Row;
+use crate::unseen;
 use crate::wrap::wrap;
 
 pub use checks::change_first;
@@ -281,7 +282,15 @@ fn cut(text: &str, most: usize) -> String {
 
 /// Text that moves no cursor and reorders nothing.
 fn inert(text: &str) -> String {
-    text.chars().map(|it| if it.is_control() || matches!(it, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}') { '\u{fffd}' } else { it }).collect()
+    text.chars()
+        .map(|it| {
+            if unseen::acts(it) || unseen::hides(it) {
+                '\u{fffd}'
+            } else {
+                it
+            }
+        })
+        .collect()
 }
 
 #[cfg(test)]

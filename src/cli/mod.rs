@@ -3,6 +3,7 @@
 mod changed;
 mod check;
 mod conformance;
+mod control;
 mod demo;
 mod diff;
 mod exclude;
@@ -10,6 +11,7 @@ mod fetch;
 mod forecast;
 mod gauntlet;
 mod lists;
+mod merge;
 mod options;
 mod report;
 mod scan;
@@ -65,6 +67,7 @@ enum Command {
     Fetch(Box<fetch::Fetch>),
     Report(report::Report),
     Diff(diff::Diff),
+    Merge(merge::Merge),
     Demo(demo::Demo),
     Gauntlet(gauntlet::Gauntlet),
     #[command(subcommand)]
@@ -86,6 +89,7 @@ impl Cli {
             Command::Fetch(fetch) => fetch.run(),
             Command::Report(report) => report.run(),
             Command::Diff(diff) => diff.run(),
+            Command::Merge(merge) => merge.run(),
             Command::Demo(demo) => demo.run(),
             Command::Gauntlet(gauntlet) => gauntlet.run(),
             Command::Jsonrpc(jsonrpc) => jsonrpc.run(),
@@ -94,6 +98,19 @@ impl Cli {
             Command::Man(man) => man.run(),
         }
     }
+}
+
+/// The command as it was typed, for a manifest. An address can hold a key.
+fn typed() -> Vec<String> {
+    std::env::args()
+        .map(|it| {
+            if it.contains("://") {
+                crate::target::redacted_raw(&it)
+            } else {
+                it
+            }
+        })
+        .collect()
 }
 
 /// Writes a result to stdout. A reader that has gone, as `head` does, had what it wanted.

@@ -1,6 +1,7 @@
 //! `scan`: lists -> a run directory.
 
 use std::collections::BTreeSet;
+use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail, ensure};
@@ -17,6 +18,7 @@ use crate::registry::{OFFICIAL, Walk};
 use crate::resolve::{QUESTION_SOCKETS, QUESTIONS};
 use crate::road::Pace;
 use crate::roll::{self, Aim, Entry, Freezer};
+use crate::sampling::{Sampling, Unit};
 use crate::scan::{self, Headers, Run, Stop};
 use crate::store::{RunDir, file};
 use crate::target::{Shard, Suffixes, Target};
@@ -24,7 +26,7 @@ use crate::target::{Shard, Suffixes, Target};
 use super::conformance::Conformance;
 use super::options::Asking;
 use super::report::Shape;
-use super::{Exit, forecast, lists, print, say};
+use super::{Exit, control, forecast, lists, print, say};
 
 /// Public sites that may be scanned without saying who asks.
 const ANONYMOUS_SITES: usize = 10;
@@ -54,6 +56,28 @@ pub(super) struct Scan {
     /// Ask part I of N only: parts are told by site, and cover the list without overlap
     #[arg(long, env = "MCP_CENSUS_SHARD", value_name = "I/N")]
     shard: Option<Shard>,
+    /// Ask a sample of so many sites, or endpoints, drawn by the seed; the tables tell what it says of the whole list
+    #[arg(long, env = "MCP_CENSUS_SAMPLE", value_name = "N", conflicts_with_all = ["shard", "limit", "resume"])]
+    sample: Option<NonZeroUsize>,
+    /// What --sample draws: site, each with all its endpoints, or endpoint
+    #[arg(long, env = "MCP_CENSUS_SAMPLE_BY", value_name = "UNIT", value_parser = sample_unit, default_value = Unit::Site.name())]
+    sample_by: Unit,
+    /// What samples are drawn by, to draw the same again [default: from the clock; the manifest keeps it]
+    #[arg(
+        long,
+        env = "MCP_CENSUS_SEED",
+        value_name = "S",
+        conflicts_with = "resume"
+    )]
+    seed: Option<u64>,
+    /// Ask a sample of N rows that work once more at the end; the report says how far the answers agree
+    #[arg(
+        long,
+        env = "MCP_CENSUS_CONTROL",
+        value_name = "N",
+        conflicts_with = "resume"
+    )]
+    control: Option<NonZeroUsize>,
     /// Send the headers that this list, a client's configuration, has: credentials to whoever it names, so think twice
     #[arg(long, env = "MCP_CENSUS_SEND_HEADERS", value_name = "LIST")]
     send_headers: Option<PathBuf>,
@@ -79,18 +103,24 @@ pub(super) struct Scan {
 
 impl Scan {
     pub(super) fn run(mut self) -> Result<Exit> {
+        ensure!(
+            self.sample.is_none() || self.sample_by == Unit::Site || self.max_per_site.is_none(),
+            "--max-per-site draws of each site that is drawn: use it with --sample-by site"
+        );
         self.asking.read_exclusions()?;
         if self.dry_run {
             return self.foretell();
         }
-        if self.self_check {
-            super::gauntlet::self_check()?;
-        }
-        let (dir, manifest, targets, headers) = if self.resume {
+        let self_check = self
+            .self_check
+            .then(super::gauntlet::self_check)
+            .transpose()?;
+        let (dir, mut manifest, targets, headers) = if self.resume {
             self.continued()?
         } else {
             self.fresh(Timestamp::now())?
         };
+        manifest.self_check = self_check.or(manifest.self_check);
         let path = dir.path().to_owned();
         let fits = fitting(self.asking.width);
         let reach = Reach {
@@ -113,7 +143,10 @@ impl Scan {
         let stop = Stop::default();
         let scanned = super::runtime()?.block_on(async {
             let interrupts = tokio::spawn(heed_interrupts(stop.clone()));
-            let scanned = scan::run(run, stop.clone(), true).await;
+            let scanned = match scan::run(run, stop.clone(), true).await {
+                Ok(manifest) => control::ask_again(&path, manifest, &self.asking, &stop).await,
+                Err(error) => Err(error),
+            };
             interrupts.abort();
             scanned
         })?;
@@ -200,27 +233,23 @@ impl Scan {
         let manifest = Manifest {
             vantage: self.vantage.clone(),
             lists: read.into_iter().map(|it| it.file).collect(),
-            seed: seed(started_at),
+            seed: self.seed.unwrap_or_else(|| seed(started_at)),
             robots: self.robots,
             max_per_site: self.max_per_site,
+            sample: self.sampling(),
+            shard: self.shard,
+            control: self.control.map(NonZeroUsize::get),
             rows,
             endpoints: targets.len() as u64,
-            ..Manifest::begun(
-                started_at,
-                // An address can hold a key.
-                std::env::args()
-                    .map(|it| {
-                        if it.contains("://") {
-                            crate::target::redacted_raw(&it)
-                        } else {
-                            it
-                        }
-                    })
-                    .collect(),
-                self.asking.parameters(),
-            )
+            ..Manifest::begun(started_at, super::typed(), self.asking.parameters())
         };
         Ok((manifest, targets, headers))
+    }
+
+    fn sampling(&self) -> Option<Sampling> {
+        let size = self.sample?.get();
+        let by = self.sample_by;
+        Some(Sampling { size, by })
     }
 
     fn freezer(&self) -> Freezer {
@@ -270,7 +299,10 @@ impl Scan {
         })?;
         ensure_rows(lists.iter().map(|it| it.file.rows).sum(), &self.lists)?;
         let suffixes = Suffixes::default();
-        let (targets, _) = scan::sample(freezer.into_targets(), self.max_per_site, &suffixes, 0);
+        let seed = self.seed.unwrap_or_default();
+        let drawn = self.sampling();
+        let (targets, _) = scan::drawn(freezer.into_targets(), drawn, &suffixes, seed);
+        let (targets, _) = scan::sample(targets, self.max_per_site, &suffixes, seed);
         self.asking.refuse_strangers(&targets)?;
         let terms = self.asking.terms();
         let conduct = Conduct {
@@ -294,6 +326,11 @@ impl Scan {
     fn continued(&mut self) -> Result<(RunDir, Manifest, Vec<Target>, Headers)> {
         let dir = RunDir::resume(self.out.as_deref().context("--resume needs --out")?)?;
         let manifest: Manifest = dir.read_json(file::MANIFEST)?;
+        ensure!(
+            manifest.parts.is_empty(),
+            "{} was merged from other runs: continue those, and merge them again",
+            dir.path().display()
+        );
         ensure!(
             manifest.rules_version == RULES_VERSION,
             "{} was begun with reading rules {}, and this build has {}: start a new run",
@@ -385,7 +422,7 @@ fn fitting(width: usize) -> Fits {
 }
 
 /// Keeps the headers that an endpoint is sent. Where several rows name it, the first that has any speaks.
-fn keep_headers(kept: &mut Headers, entry: &Entry) {
+pub(super) fn keep_headers(kept: &mut Headers, entry: &Entry) {
     if let Aim::Endpoint { number, .. } = entry.aim
         && !entry.headers.is_empty()
     {
@@ -423,6 +460,10 @@ fn registry_of(list: &Path) -> Result<Option<url::Url>> {
         )
     })?;
     Ok(Some(url))
+}
+
+fn sample_unit(name: &str) -> Result<Unit, String> {
+    Unit::named(name).ok_or_else(|| "use site or endpoint".to_owned())
 }
 
 pub(super) fn list_format(name: &str) -> Result<Format, String> {

@@ -5,42 +5,86 @@ use std::fmt::Write as _;
 
 use csv::Writer;
 
-use crate::catalogue::{Readiness, Server, Status, Tally};
-use crate::row::inert;
+use crate::catalogue::{Discovery, Readiness, Server, Status, Tally};
+use crate::row::{Kind, inert};
 use crate::stats::{fraction, wilson};
 use crate::tally::Share;
 use crate::wrap::wrap;
 
 use super::{interval, percent};
 
-/// The columns of the table by check.
-const BY_CHECK: [&str; 12] = [
-    "check",
-    "number",
-    "level",
-    "revisions",
-    "applicable",
-    "passed",
-    "failed",
-    "warned",
-    "share",
-    "low",
-    "high",
-    "not_decided",
+/// The columns of the table by check: what each holds, and as what.
+pub(super) const BY_CHECK: [(&str, &str, Kind); 12] = [
+    ("check", "The check.", Kind::Text),
+    ("number", "Its number in the catalogue.", Kind::Integer),
+    ("level", "How binding it is.", Kind::Text),
+    ("revisions", "The revisions it holds for.", Kind::Text),
+    (
+        "applicable",
+        "Servers to which it applies, and of which it was decided.",
+        Kind::Integer,
+    ),
+    ("passed", "Those that hold to it.", Kind::Integer),
+    ("failed", "Those that break a demand.", Kind::Integer),
+    (
+        "warned",
+        "Those that leave a recommendation.",
+        Kind::Integer,
+    ),
+    (
+        "share",
+        "The passed as a fraction of the applicable.",
+        Kind::Number,
+    ),
+    ("low", "The lower end of its 95 % interval.", Kind::Number),
+    ("high", "The upper end of its 95 % interval.", Kind::Number),
+    (
+        "not_decided",
+        "Servers of which it was not decided, by why, joined by `;`.",
+        Kind::Text,
+    ),
 ];
 
-/// The columns of the table by server.
-const BY_SERVER: [&str; 10] = [
-    "name",
-    "url",
-    "revision",
-    "musts_passed",
-    "musts_applicable",
-    "failed",
-    "warned",
-    "readiness",
-    "way_in",
-    "unmeasured",
+/// The columns of the table by server: what each holds, and as what.
+pub(super) const BY_SERVER: [(&str, &str, Kind); 10] = [
+    ("name", "The name the list gives.", Kind::Text),
+    (
+        "url",
+        "The address as listed, secrets taken out.",
+        Kind::Text,
+    ),
+    ("revision", "The revision it answered with.", Kind::Text),
+    ("musts_passed", "Demands that it holds to.", Kind::Integer),
+    (
+        "musts_applicable",
+        "Demands that apply and were decided.",
+        Kind::Integer,
+    ),
+    (
+        "failed",
+        "Demands that it breaks, joined by `;`.",
+        Kind::Text,
+    ),
+    (
+        "warned",
+        "Recommendations that it leaves, joined by `;`.",
+        Kind::Text,
+    ),
+    (
+        "readiness",
+        "How far it is on the way to 2026-07-28.",
+        Kind::Word(|| Readiness::ALL.iter().map(|it| it.name()).collect()),
+    ),
+    (
+        "way_in",
+        "How far a client finds the way to its authorization server, after a 401.",
+        Kind::Word(|| Discovery::ALL.iter().map(|it| it.name()).collect()),
+    ),
+    (
+        "unmeasured",
+        "Why nothing was measured, where that is so.",
+        Kind::Text,
+    ),
 ];
 
 /// The columns of the table of readiness.
@@ -51,7 +95,7 @@ const BY_READINESS: [&str; 6] = ["readiness", "servers", "share", "low", "high",
 #[must_use]
 pub fn by_check(tally: &Tally) -> String {
     written(|out| {
-        out.write_record(BY_CHECK)?;
+        out.write_record(BY_CHECK.map(|(name, _, _)| name))?;
         for (check, line) in &tally.checks {
             let rule = check.rule();
             let of = line.decided();
@@ -84,7 +128,7 @@ pub fn by_check(tally: &Tally) -> String {
 #[must_use]
 pub fn by_server(servers: &[Server]) -> String {
     written(|out| {
-        out.write_record(BY_SERVER)?;
+        out.write_record(BY_SERVER.map(|(name, _, _)| name))?;
         for server in servers {
             let score = server.score();
             let names = |status: Status| -> String {
@@ -241,7 +285,7 @@ fn written(write: impl FnOnce(&mut Writer<Vec<u8>>) -> csv::Result<()>) -> Strin
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::catalogue::{CheckId, Checked, Discovery, Missing};
+    use crate::catalogue::{CheckId, Checked, Missing};
 
     #[test]
     fn tables_by_check_and_by_server_add_up() {

@@ -2,6 +2,7 @@
 //! What is counted, and of what, is the tally's affair.
 
 mod change;
+mod change_page;
 pub mod checks;
 mod csv;
 mod grid;
@@ -17,6 +18,7 @@ mod tests;
 mod text;
 
 pub use change::{change_csv, change_json, change_markdown, change_text};
+pub use change_page::change_page;
 pub use csv::csv_long;
 pub use html::Page;
 pub use json::{SCHEMA, json};
@@ -108,6 +110,19 @@ pub fn caveats(summary: &Summary) -> Vec<String> {
         let _ = write!(asked, "; {} to {}", plain(started), plain(ended));
     }
     let mut said = vec![asked + "."];
+    if let Some(sample) = &facts.sample {
+        said.push(format!(
+            "A sample: {}. {}",
+            plain(sample),
+            estimated(summary)
+        ));
+    }
+    if facts.vantages.len() > 1 {
+        said.push(
+            "Asked from several places: a row works if it does from any, and is down only if it is from all."
+                .to_owned(),
+        );
+    }
     if facts.partial {
         said.push(
             "The list is not whole: the shares hold for what was listed, not for all servers."
@@ -118,6 +133,23 @@ pub fn caveats(summary: &Summary) -> Vec<String> {
         said.push("The run is not complete: what was not asked counts as not measured.".to_owned());
     }
     said
+}
+
+/// What a sample tells of the whole list, in a sentence.
+fn estimated(summary: &Summary) -> String {
+    let working = summary
+        .table(TableName::Estimates)
+        .and_then(|it| it.lines.first())
+        .and_then(|it| it.share);
+    match working {
+        Some(share) => format!(
+            "Of the whole list an estimated {} speak MCP to anyone (95 % interval {} to {}, by site).",
+            percent(share.fraction),
+            percent(share.low),
+            percent(share.high)
+        ),
+        None => "It tells nothing of the whole list.".to_owned(),
+    }
 }
 
 /// What was not measured, and what that leaves open, in a sentence.

@@ -42,11 +42,17 @@ pub fn text(summary: &Summary, width: usize, colour: bool) -> String {
     if let Some(found) = summary.table(TableName::Verdicts) {
         let _ = writeln!(out, "\n{}", wrap(&verdicts(found), width, ""));
     }
-    if let Some(found) = summary.table(TableName::NotMeasured)
-        && !found.lines.is_empty()
-    {
-        out.push('\n');
-        out.push_str(&table(found, width, colour));
+    // What not every run has, and what is not measured, which the outcomes have in a line.
+    for name in [
+        TableName::Estimates,
+        TableName::NotMeasured,
+        TableName::Disagreement,
+        TableName::Control,
+    ] {
+        if let Some(found) = summary.table(name).filter(|it| !it.lines.is_empty()) {
+            out.push('\n');
+            out.push_str(&counted(found, width, &paint));
+        }
     }
     out
 }

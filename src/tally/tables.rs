@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use super::{
-    Gate, LONGEST_MS, Layer, NotMeasured, RunFacts, Share, Summary, Table, TableName, Tally,
+    Drawn, Gate, LONGEST_MS, Layer, NotMeasured, RunFacts, Share, Summary, Table, TableName, Tally,
 };
 use crate::finding::Check;
 use crate::jsonrpc::code_name;
@@ -42,19 +42,33 @@ impl Tally {
             tables: Vec::new(),
         };
         for &name in TableName::ALL {
-            let table = self.table(name, facts, &summary);
-            summary.tables.push(table);
+            if self.has(name, facts) {
+                let table = self.table(name, facts, &summary);
+                summary.tables.push(table);
+            }
         }
         summary
     }
 
+    /// Whether there is anything to tell: not every run is a sample, is asked again, or was made from several places.
+    fn has(&self, name: TableName, facts: &RunFacts) -> bool {
+        match name {
+            TableName::Estimates => facts.drawn.is_some(),
+            TableName::Disagreement => facts.vantages.len() > 1,
+            TableName::Control => self.has_control(),
+            TableName::Instrument => !facts.instrument.is_empty(),
+            _ => true,
+        }
+    }
+
     fn table(&self, name: TableName, facts: &RunFacts, summary: &Summary) -> Table {
         let measured = summary.measured;
+        let left_out = Some(summary.not_measured);
         // Of measured rows: what was left out is stated under each.
         let of_measured = |columns: &[&'static str]| Table {
             denominator_of: MEASURED,
             denominator: Some(measured),
-            not_measured: Some(summary.not_measured),
+            not_measured: left_out,
             ..Table::new(name, ROWS, columns)
         };
         match name {
@@ -83,7 +97,7 @@ impl Tally {
             }
             TableName::ProtocolVersions => self.versions(
                 Table {
-                    not_measured: Some(summary.not_measured),
+                    not_measured: left_out,
                     ..Table::new(name, ROWS, &["protocol_version", "rows"])
                 },
                 &facts.asked_version,
@@ -95,38 +109,51 @@ impl Tally {
             TableName::Authentication => {
                 self.gates(of_measured(&["gate", "kind", "rows"]), measured)
             }
-            TableName::Latency => self.latency(Table::new(
-                name,
-                "input rows, and then milliseconds",
-                &["verdict", "measure", "value"],
-            )),
-            TableName::LatencyHistogram => {
-                self.histogram(Table::new(name, ROWS, &["under_ms", "rows"]))
-            }
+            TableName::Latency => self.latency(Table {
+                not_measured: left_out,
+                ..Table::new(
+                    name,
+                    "input rows, and then milliseconds",
+                    &["verdict", "measure", "value"],
+                )
+            }),
+            TableName::LatencyHistogram => self.histogram(Table {
+                not_measured: left_out,
+                ..Table::new(name, ROWS, &["under_ms", "rows"])
+            }),
             TableName::Units => self.units(
-                Table::new(name, "as each line says", &["unit", "measure", "count"]),
+                Table {
+                    not_measured: left_out,
+                    ..Table::new(name, "as each line says", &["unit", "measure", "count"])
+                },
                 facts,
             ),
             TableName::Concentration => self.concentration(
                 Table {
                     denominator_of: "the measured rows that remain",
+                    not_measured: left_out,
                     ..Table::new(name, ROWS, &["left_out", "rows"])
                 },
                 facts,
             ),
             TableName::Platforms => self.platforms(
-                Table::new(name, ROWS, &["operator", "measure", "count"]),
+                Table {
+                    not_measured: left_out,
+                    ..Table::new(name, ROWS, &["operator", "measure", "count"])
+                },
                 facts,
             ),
             TableName::Findings => self.findings(Table {
                 denominator_of: ROWS,
                 denominator: Some(self.rows),
+                not_measured: left_out,
                 ..Table::new(name, ROWS, &["check", "rows"])
             }),
             TableName::RowsToActOn => self.actions(
                 Table {
                     denominator_of: ROWS,
                     denominator: Some(self.rows),
+                    not_measured: left_out,
                     ..Table::new(name, ROWS, &["mechanism", "place", "rows"])
                 },
                 facts,
@@ -134,8 +161,32 @@ impl Tally {
             TableName::NotMeasured => self.not_measured(Table {
                 denominator_of: ROWS,
                 denominator: Some(self.rows),
+                not_measured: left_out,
                 ..Table::new(name, ROWS, &["verdict", "outcome", "detail", "rows"])
             }),
+            TableName::Estimates => self.estimates(
+                Table {
+                    denominator_of: "the rows that a scan of all would measure, estimated; intervals by site",
+                    ..Table::new(name, "rows of the whole list, estimated", &["of", "is", "rows"])
+                },
+                facts.drawn.unwrap_or(Drawn { by: None }),
+            ),
+            TableName::Disagreement => self.disagreement(
+                Table {
+                    denominator_of: "rows that several vantages measured",
+                    not_measured: left_out,
+                    ..Table::new(name, ROWS, &["vantages", "rows"])
+                },
+                facts,
+            ),
+            TableName::Control => self.control(Table {
+                denominator_of: "rows that worked and were measured again",
+                ..Table::new(name, ROWS, &["aspect", "again", "rows"])
+            }),
+            TableName::Instrument => Self::instrument(
+                Table::new(name, "runs", &["setting", "value", "runs"]),
+                facts,
+            ),
         }
     }
 
@@ -427,7 +478,10 @@ pub(super) fn largest_by<K: Ord, V>(
 
 /// The first `keep`, and of the rest how many there are and how much they come to.
 #[expect(clippy::type_complexity, reason = "a list and what is left of it")]
-fn cut<K>(mut counts: Vec<(K, u64)>, keep: usize) -> (Vec<(K, u64)>, Option<(usize, u64)>) {
+pub(super) fn cut<K>(
+    mut counts: Vec<(K, u64)>,
+    keep: usize,
+) -> (Vec<(K, u64)>, Option<(usize, u64)>) {
     let rest = counts.split_off(keep.min(counts.len()));
     let left = rest.iter().map(|(_, count)| count).sum();
     let rest = (!rest.is_empty()).then_some((rest.len(), left));

@@ -1,5 +1,6 @@
 //! A URL -> its site: what one operator runs, and the parts of a list that keep sites whole.
 
+use serde::{Deserialize, Serialize};
 use url::{Host, Url};
 
 /// Public suffixes: the list's, with its private section, and any that the caller adds.
@@ -43,8 +44,9 @@ impl Suffixes {
     }
 }
 
-/// One part of a list, by site, so that a site's pace holds wherever its part is scanned.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// One part of a list, by site, so that a site's pace holds wherever its part is scanned. It is written `1/16`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
 pub struct Shard {
     /// Which part, from 1.
     pub part: u64,
@@ -57,6 +59,26 @@ impl Shard {
     #[must_use]
     pub fn holds(self, site: &str) -> bool {
         scatter(site, 0) % self.of == self.part - 1
+    }
+}
+
+impl std::fmt::Display for Shard {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}/{}", self.part, self.of)
+    }
+}
+
+impl From<Shard> for String {
+    fn from(shard: Shard) -> Self {
+        shard.to_string()
+    }
+}
+
+impl TryFrom<String> for Shard {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        text.parse()
     }
 }
 

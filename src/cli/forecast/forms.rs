@@ -6,6 +6,7 @@ use std::fmt::Write as _;
 use crate::report::escaped;
 use crate::row::inert;
 use crate::tally::grouped;
+use crate::unseen;
 use crate::wrap::wrap;
 
 use super::{Figure, Line, Section};
@@ -172,7 +173,8 @@ fn for_people(figure: &Figure) -> String {
 /// A text on one line, inert on a terminal.
 fn plain(text: &str) -> String {
     text.chars()
-        .map(|it| if it.is_control() { ' ' } else { it })
+        .filter(|it| !unseen::hides(*it))
+        .map(|it| if unseen::acts(it) { ' ' } else { it })
         .collect()
 }
 

@@ -1,7 +1,7 @@
 //! A census as one page for a browser: its figures drawn, its tables, and every row with what was exchanged. Strings
 //! in, a string out. The page asks nobody for anything; `page.js` shows what strangers' servers said as text only.
 
-mod chart;
+pub(super) mod chart;
 mod figures;
 mod told;
 
@@ -27,7 +27,7 @@ use crate::row::Row;
 use crate::tally::{Summary, Table};
 use told::{LADDER, Told, visible};
 
-const STYLE: &str = include_str!("page.css");
+pub(super) const STYLE: &str = include_str!("page.css");
 const SCRIPT: &str = include_str!("page.js");
 
 /// Rows whose exchanges are packed together, and unpacked together when one of them is unfolded.
@@ -153,14 +153,22 @@ impl Page {
         self.details
             .entry(format!("{}/{}", row.outcome, visible(&row.detail)))
             .or_insert_with(|| explain::detail(row.outcome, &row.detail));
+        // Only now is it known that nothing is added to the row before.
+        if self.pending.len() == CHUNK {
+            self.pack_pending();
+        }
         self.pending
             .push(if self.is_large && row.verdict == Verdict::Working {
                 Told::in_short(exchanges)
             } else {
                 Told::of(exchanges)
             });
-        if self.pending.len() == CHUNK {
-            self.pack_pending();
+    }
+
+    /// Adds what another vantage exchanged with the endpoint of the row that was added last.
+    pub fn add_elsewhere(&mut self, vantage: &str, exchanges: &[Exchange]) {
+        if let Some(told) = self.pending.last_mut() {
+            told.add_from(vantage, exchanges);
         }
     }
 
@@ -300,7 +308,7 @@ fn head(summary: &Summary) -> String {
     )
 }
 
-fn hash(text: &str) -> String {
+pub(super) fn hash(text: &str) -> String {
     STANDARD.encode(Sha256::digest(text.as_bytes()))
 }
 
@@ -315,7 +323,7 @@ const ROWS: &str = "<section id=\"rows\" aria-labelledby=\"rows-title\">\n<h2 id
     <label>Site <input id=\"by-site\" list=\"sites\" placeholder=\"any\" autocomplete=\"off\"></label>\n\
     <datalist id=\"sites\"></datalist>\n\
     <button type=\"reset\">Clear</button>\n</form>\n\
-    <p id=\"shown\" role=\"status\"></p>\n\
+    <p id=\"shown\" role=\"status\"></p>\n<p id=\"printed\"></p>\n\
     <table id=\"results\" hidden><thead><tr></tr></thead><tbody></tbody></table>\n\
     <p><button type=\"button\" id=\"more\" hidden>Show more</button></p>\n</section>\n";
 
@@ -377,7 +385,7 @@ fn prose(text: &str) -> String {
 }
 
 /// Text as it stands in HTML, between tags or in quotes.
-fn escaped(text: &str) -> String {
+pub(super) fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for it in text.chars() {
         match it {

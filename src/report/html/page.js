@@ -107,6 +107,8 @@
     by("results").tBodies[0].append(...more);
     drawn += more.length;
     by("more").hidden = drawn >= found.length;
+    by("printed").textContent = drawn < found.length
+      ? `The first ${drawn.toLocaleString("en")} are printed; all are in results.csv.` : "";
     by("shown").textContent = found.length === all.length
       ? `${all.length.toLocaleString("en")} rows.`
       : `${found.length.toLocaleString("en")} of ${all.length.toLocaleString("en")} rows.`;
