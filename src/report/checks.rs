@@ -87,8 +87,27 @@ pub(super) const BY_SERVER: [(&str, &str, Kind); 10] = [
     ),
 ];
 
-/// The columns of the table of readiness.
-const BY_READINESS: [&str; 6] = ["readiness", "servers", "share", "low", "high", "in_the_way"];
+/// The columns of the table of readiness: what each holds, and as what.
+pub(super) const BY_READINESS: [(&str, &str, Kind); 6] = [
+    (
+        "readiness",
+        "A stage on the way to 2026-07-28.",
+        Kind::Word(|| Readiness::ALL.iter().map(|it| it.name()).collect()),
+    ),
+    ("servers", "Servers at that stage.", Kind::Integer),
+    (
+        "share",
+        "The same as a fraction of the servers of which something was measured.",
+        Kind::Number,
+    ),
+    ("low", "The lower end of its 95 % interval.", Kind::Number),
+    ("high", "The upper end of its 95 % interval.", Kind::Number),
+    (
+        "in_the_way",
+        "The demands of 2026-07-28 that those servers break, each with their number, joined by `;`.",
+        Kind::Text,
+    ),
+];
 
 /// A line a check, in the order of the catalogue: to how many servers it applied as far as that was seen, and the share
 /// of those that hold to it with its 95 % interval.
@@ -162,7 +181,7 @@ pub fn by_server(servers: &[Server]) -> String {
 #[must_use]
 pub fn by_readiness(tally: &Tally) -> String {
     written(|out| {
-        out.write_record(BY_READINESS)?;
+        out.write_record(BY_READINESS.map(|(name, _, _)| name))?;
         for &stage in Readiness::ALL {
             let count = tally.readiness.get(&stage).copied().unwrap_or(0);
             let interval = wilson(count, tally.servers);

@@ -95,6 +95,11 @@ pub fn data_package(
                 "The same, a line a server.",
                 &checks::BY_SERVER[..],
             ),
+            (
+                "readiness",
+                "How far the servers are on the way to 2026-07-28, a line a stage.",
+                &checks::BY_READINESS[..],
+            ),
         ] {
             let fields: Vec<Value> = columns
                 .iter()

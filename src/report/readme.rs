@@ -53,6 +53,12 @@ pub fn readme() -> String {
     );
     section(
         &mut out,
+        "Columns of readiness.csv",
+        "column",
+        checks::BY_READINESS.iter().map(plain),
+    );
+    section(
+        &mut out,
         "Outcomes",
         "outcome",
         Outcome::ALL.iter().map(|it| (it.name(), it.about())),

@@ -403,8 +403,8 @@ fn whatever_servers_say_acts_on_no_reader_of_any_output() {
         looked_at += 1;
     }
     assert_eq!(
-        looked_at, 11,
-        "five of CSV, one of Markdown, three of JSON, the checks in two further forms"
+        looked_at, 12,
+        "six of CSV, one of Markdown, three of JSON, the checks in two further forms"
     );
 
     for format in ["text", "csv", "md", "json", "html"] {
