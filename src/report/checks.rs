@@ -87,24 +87,24 @@ pub(super) const BY_SERVER: [(&str, &str, Kind); 10] = [
     ),
 ];
 
-/// The columns of the table of readiness: what each holds, and as what.
+/// The columns of the table by readiness: what each holds, and as what.
 pub(super) const BY_READINESS: [(&str, &str, Kind); 6] = [
     (
         "readiness",
-        "A stage on the way to 2026-07-28.",
+        "How far on the way to 2026-07-28.",
         Kind::Word(|| Readiness::ALL.iter().map(|it| it.name()).collect()),
     ),
-    ("servers", "Servers at that stage.", Kind::Integer),
+    ("servers", "Servers that are as far.", Kind::Integer),
     (
         "share",
-        "The same as a fraction of the servers of which something was measured.",
+        "The same as a fraction of all servers.",
         Kind::Number,
     ),
     ("low", "The lower end of its 95 % interval.", Kind::Number),
     ("high", "The upper end of its 95 % interval.", Kind::Number),
     (
         "in_the_way",
-        "The demands of 2026-07-28 that those servers break, each with their number, joined by `;`.",
+        "What keeps them from being ready: checks and how many servers break each, joined by `;`.",
         Kind::Text,
     ),
 ];

@@ -97,7 +97,7 @@ pub fn data_package(
             ),
             (
                 "readiness",
-                "How far the servers are on the way to 2026-07-28, a line a stage.",
+                "How many servers are how far on the way to 2026-07-28.",
                 &checks::BY_READINESS[..],
             ),
         ] {
