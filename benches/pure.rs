@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 use std::io::{Cursor, Write as _};
 use std::net::{IpAddr, Ipv4Addr};
+use std::time::Duration;
 
 use divan::counter::{BytesCount, ItemsCount};
 use divan::{Bencher, black_box};
@@ -11,7 +12,8 @@ use flate2::write::GzEncoder;
 use jiff::Timestamp;
 use mcp_census::classify::classify;
 use mcp_census::exchange::{Answer, Body, BodyEnd, Connection, Exchange, Leg, Reply, Timing};
-use mcp_census::inquiry;
+use mcp_census::forecast::{Conduct, Forecast, Tempo};
+use mcp_census::inquiry::{self, Opening, Profile, Terms};
 use mcp_census::list::{Item, Source};
 use mcp_census::mcp::{ASKED_VERSION, Identity};
 use mcp_census::outcome::{Detail, Unmeasured};
@@ -20,7 +22,7 @@ use mcp_census::roll::{Aim, Freezer, Listed};
 use mcp_census::row::Row;
 use mcp_census::sse::Parser;
 use mcp_census::tally::{RunFacts, Tally};
-use mcp_census::target::{AddressPolicy, Target};
+use mcp_census::target::{AddressPolicy, Suffixes, Target};
 use url::Url;
 
 fn main() {
@@ -256,6 +258,54 @@ fn freeze_10k(bencher: Bencher) {
                 })
                 .count()
         });
+}
+
+/// A list of addresses -> what a scan of them would do. What a million of them take of time and memory, all of
+/// the program, is told by `harness table million`.
+#[divan::bench]
+fn dry_run_of_100k(bencher: Bencher) {
+    let mut list = String::new();
+    for endpoint in 0..100_000 {
+        let _ = writeln!(list, "{}", target(endpoint).url);
+    }
+    let terms = Terms {
+        identity: Identity { contact: None },
+        version: ASKED_VERSION.to_owned(),
+        confirm: 1,
+        profile: Profile::Census,
+        budget: inquiry::BUDGET,
+        opening: Opening::Initialize,
+        own: None,
+    };
+    let conduct = Conduct {
+        terms: &terms,
+        robots: false,
+        tempo: Tempo {
+            gap: Duration::from_millis(500),
+            rate: 100,
+            per_operator: 10,
+            per_address: 20,
+        },
+    };
+    bencher.counter(ItemsCount::new(100_000_usize)).bench(|| {
+        let (mut freezer, mut forecast) = (Freezer::default(), Forecast::default());
+        let source = Source {
+            name: "list.txt",
+            number: 0,
+            format: None,
+        };
+        source
+            .read(Cursor::new(black_box(&list)), &mut |item| {
+                if let Item::Listing(listing) = item {
+                    forecast.add(&freezer.freeze(Listed {
+                        url: listing.url,
+                        ..Listed::default()
+                    }));
+                }
+            })
+            .expect("a list");
+        forecast.outlook(&freezer.into_targets(), &Suffixes::default(), &conduct)
+    });
 }
 
 /// Rows of a census, as they are reckoned from evidence.

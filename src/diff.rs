@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::manifest::Manifest;
+use crate::manifest::{Manifest, Setting};
 use crate::names::names;
 use crate::outcome::{Outcome, Unprobeable, Verdict};
 use crate::stats;
@@ -100,9 +100,9 @@ pub struct Side<'a> {
 
 /// A setting of the instrument that differs.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Setting {
-    /// Its name in the manifest.
-    pub name: &'static str,
+pub struct Differs {
+    /// Which.
+    pub setting: Setting,
     /// What it can explain.
     pub cause: Cause,
     /// Its value in the first run.
@@ -182,7 +182,7 @@ pub struct Diff {
     /// What the runs are called.
     pub labels: [String; 2],
     /// Settings of the instrument that differ.
-    pub instrument: Vec<Setting>,
+    pub instrument: Vec<Differs>,
     /// Endpoints that both runs have.
     pub common: u64,
     /// Endpoints of the second run alone.
@@ -316,66 +316,63 @@ fn lists(manifest: &Manifest) -> Vec<(&str, &str)> {
         .collect()
 }
 
-/// The settings of the instrument that can move a row: name, what it can explain, and value.
-fn settings(it: &Manifest) -> Vec<(&'static str, Cause, String)> {
-    let asked = &it.parameters;
-    vec![
-        ("tool", Cause::Rules, it.tool.clone()),
-        ("rules_version", Cause::Rules, it.rules_version.to_string()),
-        (
-            "vantage",
-            Cause::Vantage,
-            it.vantage.clone().unwrap_or_default(),
-        ),
-        (
-            "protocol_version",
-            Cause::Asked,
-            asked.protocol_version.clone(),
-        ),
-        ("opening", Cause::Asked, asked.opening.name().to_owned()),
-        ("profile", Cause::Asked, asked.profile.name().to_owned()),
-        ("budget", Cause::Asked, asked.budget.to_string()),
-        ("timeout_ms", Cause::Timeout, asked.timeout_ms.to_string()),
-        (
-            "connect_timeout_ms",
-            Cause::Timeout,
-            asked.connect_timeout_ms.to_string(),
-        ),
-        ("confirm", Cause::Confirm, asked.confirm.to_string()),
-        (
-            "dns_server",
-            Cause::Reach,
-            asked.dns_server.clone().unwrap_or_default(),
-        ),
-        ("ca_cert", Cause::Reach, asked.ca_cert.join(", ")),
-        ("allow_net", Cause::Reach, asked.allow_net.join(", ")),
-    ]
-}
-
 /// The settings of the instrument, told apart in few characters: runs with the same are of the same instrument.
 #[must_use]
 pub fn fingerprint(manifest: &Manifest) -> String {
-    let said: Vec<String> = settings(manifest)
-        .into_iter()
-        .map(|(name, _, value)| format!("{name}={value}"))
+    let moving = Setting::ALL.iter().filter(|it| cause(**it).is_some());
+    let said: Vec<String> = moving
+        .map(|it| format!("{it}={}", manifest.setting(*it)))
         .collect();
     stats::fingerprint(said.iter().map(String::as_str))
 }
 
 /// The settings that differ and could move a row.
 #[must_use]
-pub fn instrument(one: &Manifest, other: &Manifest) -> Vec<Setting> {
-    settings(one)
-        .into_iter()
-        .zip(settings(other))
-        .filter(|((_, _, before), (_, _, after))| before != after)
-        .map(|((name, cause, before), (_, _, after))| Setting {
-            name,
-            cause,
-            before,
-            after,
+pub fn instrument(one: &Manifest, other: &Manifest) -> Vec<Differs> {
+    Setting::ALL
+        .iter()
+        .filter_map(|&setting| {
+            let (before, after) = (one.setting(setting), other.setting(setting));
+            Some(Differs {
+                setting,
+                cause: cause(setting)?,
+                before,
+                after,
+            })
         })
+        .filter(|it| it.before != it.after)
         .collect()
+}
+
+/// What another value of a setting can explain, if anything.
+const fn cause(setting: Setting) -> Option<Cause> {
+    match setting {
+        Setting::Tool | Setting::RulesVersion => Some(Cause::Rules),
+        Setting::Vantage => Some(Cause::Vantage),
+        Setting::ProtocolVersion
+        | Setting::Opening
+        | Setting::Profile
+        | Setting::Budget
+        | Setting::Intrusive
+        | Setting::Mine => Some(Cause::Asked),
+        Setting::Timeout | Setting::ConnectTimeout => Some(Cause::Timeout),
+        Setting::Confirm => Some(Cause::Confirm),
+        Setting::DnsServer | Setting::CaCert | Setting::AllowNet => Some(Cause::Reach),
+        Setting::Robots | Setting::Shard | Setting::Sample | Setting::MaxPerSite => {
+            Some(Cause::NotMeasured)
+        }
+        // How hard it pushed, how it was tried, and whom it left alone, which each row says.
+        Setting::Width
+        | Setting::Depth
+        | Setting::Gap
+        | Setting::Rate
+        | Setting::PerAddress
+        | Setting::Excluded
+        | Setting::Seed
+        | Setting::SelfCheck
+        | Setting::Control
+        | Setting::Complete => None,
+    }
 }
 
 /// Why a change says nothing of the world: the first cause that could have brought it about. It is better to leave a

@@ -41,7 +41,7 @@ names! {
         Initialize = "initialize",
         /// What a POST to the target of a 301, 302 or 303 says; it decides nothing.
         RedirectTarget = "redirect_target",
-        /// `server/discover` of 2026-07-28, after a refusal that a modern-only server may give.
+        /// `server/discover` of 2026-07-28.
         Discover = "discover",
         /// The GET that opens an HTTP+SSE stream (2024-11-05).
         SseStream = "sse_stream",
@@ -53,7 +53,7 @@ names! {
         Initialized = "initialized",
         /// `ping`.
         Ping = "ping",
-        /// `tools/list`, its first page; in the session, or as a request of 2026-07-28.
+        /// `tools/list`, page by page; in the session, or as a request of 2026-07-28.
         Tools = "tools_list",
         /// `tools/list` once more, for the order of the tools.
         ToolsAgain = "tools_list_again",
@@ -67,6 +67,12 @@ names! {
         ResourceMetadata = "resource_metadata",
         /// The GET of a document in which an authorization server describes itself (RFC 8414, OpenID discovery).
         IssuerMetadata = "issuer_metadata",
+        /// A request that is wrong on purpose; its id says for which check. For servers of one's own.
+        Intrusive = "intrusive",
+        /// The GET of a site's `robots.txt` (RFC 9309).
+        Robots = "robots",
+        /// The GET of a page of a registry's list.
+        RegistryPage = "registry_page",
         /// The DELETE of a session we were given.
         Close = "close",
     }
@@ -84,6 +90,7 @@ impl Leg {
             | Self::Prompts
             | Self::Resources
             | Self::Listen
+            | Self::Intrusive
             | Self::ResourceMetadata
             | Self::IssuerMetadata => true,
             Self::Initialize
@@ -92,6 +99,8 @@ impl Leg {
             | Self::SseStream
             | Self::SseMessage
             | Self::SseResume
+            | Self::Robots
+            | Self::RegistryPage
             | Self::Close => false,
         }
     }
@@ -99,7 +108,10 @@ impl Leg {
     /// Whether it asks for a document that somebody pointed to, and not the endpoint itself.
     #[must_use]
     pub const fn is_document(self) -> bool {
-        matches!(self, Self::ResourceMetadata | Self::IssuerMetadata)
+        matches!(
+            self,
+            Self::ResourceMetadata | Self::IssuerMetadata | Self::Robots | Self::RegistryPage
+        )
     }
 }
 
@@ -428,6 +440,9 @@ pub struct Connection {
     /// An IPv6 address was there, routable from here, and did not answer; IPv4 did.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub ipv6_unreachable: bool,
+    /// There was none: another endpoint of the run had asked for the same document, and this is what came of that.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub shared: bool,
 }
 
 impl Connection {

@@ -3,6 +3,7 @@
 
 mod advice;
 mod details;
+mod ladder;
 
 use std::fmt::Write as _;
 
@@ -10,7 +11,7 @@ use crate::catalogue::{CheckId, Rule};
 use crate::finding::Check;
 use crate::jsonrpc::{REVISIONS, SPLIT, code_name, meaning};
 use crate::outcome::{Hint, Outcome, Verdict, verdict};
-use crate::report::wrap;
+use crate::wrap::wrap;
 use details::{Narrowing, details};
 
 /// How wide a page is, in columns.
@@ -41,6 +42,18 @@ pub fn detail(outcome: Outcome, detail: &str) -> String {
             .unwrap_or_default()
             .to_owned(),
     }
+}
+
+/// What the operator of a server can do about an outcome.
+#[must_use]
+pub const fn advice(outcome: Outcome) -> &'static str {
+    advice::of_outcome(outcome)
+}
+
+/// The rule by which an answer is read as an outcome: a step of the ladder whose first step that fits decides.
+#[must_use]
+pub const fn rule(outcome: Outcome) -> &'static str {
+    ladder::rule(outcome)
 }
 
 fn suggestion(names: &[&str]) -> String {
@@ -162,6 +175,7 @@ fn of_refusals() -> String {
 fn of_outcome(outcome: Outcome) -> String {
     Page::new(outcome.name(), "an outcome")
         .paragraph(outcome.about())
+        .section("The rule", ladder::rule(outcome))
         .section("Verdict that follows", &verdicts(outcome))
         .list(
             "Details it can carry",
@@ -295,6 +309,13 @@ fn of_rule(rule: &Rule) -> String {
         )
         .section("How it is seen", rule.seen)
         .section("What is asked for it", &cost(rule));
+    if rule.is_intrusive() {
+        page = page.section(
+            "Of whom it is asked",
+            "Of servers of one's own alone, with `--intrusive`: those listed by an address inside `--allow-net`, and \
+             hosts that `--mine` names. Nobody else is sent such a request.",
+        );
+    }
     if let Some(position) = rule.position {
         page = page.section("How the specification is read here", position);
     }
@@ -427,6 +448,9 @@ What an operator can do:
 forbidden: an outcome
 
 HTTP 403.
+
+The rule:
+  HTTP 403 counts before the body.
 
 Verdict that follows:
   gated; unmeasured for edge_block, bot_challenge.

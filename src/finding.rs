@@ -179,6 +179,8 @@ names! {
         TemplateDefaultsUsed = "template_defaults_used",
         /// The attempts disagree; the argument is the outcomes in order.
         AttemptsDisagree = "attempts_disagree",
+        /// The vantage points disagree; the argument is the verdicts in the order of the vantages.
+        Regional = "regional",
     }
 }
 

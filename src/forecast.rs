@@ -1,17 +1,25 @@
 //! What a scan of a frozen list would do: who is asked, how often, and how long that takes at least.
 //! A tally of frozen rows; it sends nothing, and how it is printed is `cli`'s affair.
 
+mod cost;
+mod time;
+
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap, HashSet};
-use std::time::Duration;
 
 use serde::Serialize;
-use url::Url;
+use url::{Host, Position, Url};
 
 use crate::finding::Check;
+use crate::inquiry::Terms;
 use crate::outcome::{Transport, Unmeasured, Unprobeable};
 use crate::roll::{Aim, Entry};
+use crate::tally::operator;
 use crate::target::{self, Suffixes, Target};
+
+pub use cost::Assumed;
+use cost::{Cost, Load};
+pub use time::{Floor, Tempo};
 
 /// Examples kept of each reason, and of each kind of variant.
 const EXAMPLES: usize = 3;
@@ -22,17 +30,15 @@ const LARGEST: usize = 10;
 /// Names of template variables that are counted apart; a list that is wrong throughout has any number of them.
 const VARIABLES: usize = 1000;
 
-/// Requests that an endpoint costs in the end, in tenths: sessions closed, fallbacks, confirmations.
-/// The census of the demo, which has the mix of the published ones, takes 14.6.
-const TENTHS_AN_ENDPOINT: u64 = 15;
-
-/// The pace that a scan would keep.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Tempo {
-    /// The least time between two request starts in one lane.
-    pub gap: Duration,
-    /// Requests a second, all lanes together; 0 for no limit.
-    pub rate: u32,
+/// How a scan would go about it.
+#[derive(Debug, Clone, Copy)]
+pub struct Conduct<'a> {
+    /// What is asked.
+    pub terms: &'a Terms,
+    /// Whether `robots.txt` is read first.
+    pub robots: bool,
+    /// How fast.
+    pub tempo: Tempo,
 }
 
 /// Rows, counted as they are frozen.
@@ -96,16 +102,25 @@ pub struct Outlook {
     pub transports: BTreeMap<&'static str, u64>,
     /// Rows by the credentials they declare.
     pub auth: BTreeMap<String, u64>,
-    /// Requests that are sent whatever is answered: one an endpoint, two where HTTP+SSE is declared.
+    /// Requests that are sent whatever is answered, where every name leads somewhere: one an endpoint, and one an
+    /// origin where `robots.txt` is read.
     pub requests_least: u64,
-    /// Requests that a census takes as a rule.
+    /// Requests that a scan takes as a rule.
     pub requests_expected: u64,
+    /// Those of them that ask a doubtful answer again.
+    pub requests_confirming: u64,
+    /// Those of them that read a `robots.txt`.
+    pub requests_robots: u64,
+    /// What is expected of endpoints.
+    pub assumed: Assumed,
     /// The largest lanes.
     pub largest_lanes: Vec<Lane>,
     /// The hosts that are contacted most, with their endpoints.
     pub largest_hosts: Vec<(String, u64)>,
-    /// How long it takes at least.
+    /// How long the least takes at least.
     pub floor: Floor,
+    /// How long what is expected takes at least.
+    pub expected: Floor,
 }
 
 /// Endpoints that look like another one.
@@ -124,21 +139,98 @@ pub struct Lane {
     pub site: String,
     /// Its endpoints.
     pub endpoints: u64,
-    /// Requests to it, at least.
+    /// Requests to it, as expected.
     pub requests: u64,
     /// How long they take at least, in seconds.
     pub seconds: f64,
 }
 
-/// How long a scan takes at least, in seconds.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-pub struct Floor {
-    /// What the largest lane takes at its gap.
-    pub largest_lane: f64,
-    /// What all requests take at the rate of the run.
-    pub all_requests: f64,
-    /// The longer of the two.
-    pub seconds: f64,
+/// What would be sent, by who it is sent to.
+#[derive(Debug, Default)]
+struct Loads<'a> {
+    hosts: HashMap<&'a str, u64>,
+    lanes: HashMap<String, Load>,
+    operators: HashMap<String, Load>,
+    addresses: HashMap<&'a str, Load>,
+    in_all: Load,
+}
+
+impl<'a> Loads<'a> {
+    fn of(targets: &'a [Target], suffixes: &Suffixes, robots: bool) -> Self {
+        let mut loads = Self::default();
+        let mut origins = HashSet::new();
+        for Target { url, declared, .. } in targets {
+            let is_stream = *declared == Some(Transport::HttpSse);
+            let load = Load {
+                posts: u64::from(!is_stream),
+                streams: u64::from(is_stream),
+                origins: u64::from(robots && origins.insert(&url[..Position::BeforePath])),
+            };
+            let host = url.host_str().unwrap_or_default();
+            *loads.hosts.entry(host).or_default() += 1;
+            if matches!(url.host(), Some(Host::Ipv4(_) | Host::Ipv6(_))) {
+                let sum = loads.addresses.entry(host).or_default();
+                *sum = sum.and(load);
+            }
+            let lane = loads.lanes.entry(suffixes.site(url)).or_default();
+            *lane = lane.and(load);
+            loads.in_all = loads.in_all.and(load);
+        }
+        for (site, load) in &loads.lanes {
+            let operator = operator(site, &[]);
+            if operator != site {
+                match loads.operators.get_mut(operator) {
+                    Some(sum) => *sum = sum.and(*load),
+                    None => drop(loads.operators.insert(operator.to_owned(), *load)),
+                }
+            }
+        }
+        loads
+    }
+
+    /// How long it takes at least where a load is so many requests.
+    fn floor(&self, tempo: &Tempo, requests: impl Fn(Load) -> u64) -> Floor {
+        let most = |loads: &mut dyn Iterator<Item = &Load>| {
+            loads.map(|load| requests(*load)).max().unwrap_or_default()
+        };
+        Floor::of(
+            tempo,
+            most(&mut self.lanes.values()),
+            most(&mut self.operators.values()),
+            most(&mut self.addresses.values()),
+            requests(self.in_all),
+        )
+    }
+
+    /// The largest lanes.
+    fn largest_lanes(&self, cost: Cost, tempo: &Tempo) -> Vec<Lane> {
+        let mut lanes: Vec<(&String, u64, u64)> = self
+            .lanes
+            .iter()
+            .map(|(site, load)| (site, load.endpoints(), cost.expected(*load)))
+            .collect();
+        lanes.sort_unstable_by_key(|(site, endpoints, requests)| {
+            (Reverse(*requests), Reverse(*endpoints), *site)
+        });
+        lanes.truncate(LARGEST);
+        let lane = |(site, endpoints, requests): (&String, u64, u64)| Lane {
+            site: site.clone(),
+            endpoints,
+            requests,
+            seconds: tempo.in_a_lane(requests),
+        };
+        lanes.into_iter().map(lane).collect()
+    }
+
+    /// The hosts that are contacted most.
+    fn largest_hosts(&self) -> Vec<(String, u64)> {
+        let mut hosts: Vec<(&str, u64)> =
+            self.hosts.iter().map(|(host, it)| (*host, *it)).collect();
+        hosts.sort_unstable_by_key(|(host, endpoints)| (Reverse(*endpoints), *host));
+        hosts.truncate(LARGEST);
+        let owned = |(host, endpoints): (&str, u64)| (host.to_owned(), endpoints);
+        hosts.into_iter().map(owned).collect()
+    }
 }
 
 impl Forecast {
@@ -193,39 +285,21 @@ impl Forecast {
 
     /// What a scan of these targets would do. They are endpoints of the rows that were counted: all, or a sample.
     #[must_use]
-    pub fn outlook(self, targets: &[Target], suffixes: &Suffixes, tempo: Tempo) -> Outlook {
-        let mut hosts: HashMap<&str, u64> = HashMap::new();
-        let mut lanes: HashMap<String, (u64, u64)> = HashMap::new();
-        let mut requests_least = 0;
-        for target in targets {
-            *hosts
-                .entry(target.url.host_str().unwrap_or_default())
-                .or_default() += 1;
-            let requests = match target.declared {
-                Some(Transport::HttpSse) => 2,
-                Some(Transport::StreamableHttp) | None => 1,
-            };
-            let lane = lanes.entry(suffixes.site(&target.url)).or_default();
-            lane.0 += 1;
-            lane.1 += requests;
-            requests_least += requests;
-        }
-        let (hosts_in_all, sites) = (hosts.len() as u64, lanes.len() as u64);
+    pub fn outlook(
+        self,
+        targets: &[Target],
+        suffixes: &Suffixes,
+        conduct: &Conduct<'_>,
+    ) -> Outlook {
         let (slash_variants, www_variants) = variants(targets);
-        let named = |endpoint: u32| {
-            let rows = self.named.get(endpoint as usize).copied();
-            u64::from(rows.unwrap_or_default())
-        };
-        let mut lanes: Vec<(String, (u64, u64))> = lanes.into_iter().collect();
-        lanes.sort_by(|(a, (_, a_sent)), (b, (_, b_sent))| b_sent.cmp(a_sent).then(a.cmp(b)));
-        let busiest = lanes
-            .first()
-            .map_or(0.0, |(_, (_, requests))| at_gap(*requests, tempo.gap));
+        let loads = Loads::of(targets, suffixes, conduct.robots);
+        let cost = Cost::under(conduct.terms);
         let mut repeated: Vec<(String, u64)> = Vec::new();
         let mut several = 0;
         let mut rows_probed = 0;
         for target in targets {
-            let rows = named(target.endpoint);
+            let rows = self.named.get(target.endpoint as usize).copied();
+            let rows = u64::from(rows.unwrap_or_default());
             rows_probed += rows;
             several += u64::from(rows > 1);
             if rows > 1 {
@@ -237,28 +311,20 @@ impl Forecast {
             }
         }
         keep_largest(&mut repeated, EXAMPLES);
-        let mut by_host: Vec<(&str, u64)> = hosts.into_iter().collect();
-        by_host.sort_by_key(|(host, endpoints)| (Reverse(*endpoints), *host));
-        by_host.truncate(LARGEST);
         let mut variables: Vec<(String, u64)> = self.variables.into_iter().collect();
-        variables.sort_by(|(a, a_rows), (b, b_rows)| b_rows.cmp(a_rows).then(a.cmp(b)));
+        keep_largest(&mut variables, VARIABLES);
         let endpoints = targets.len() as u64;
         let rows_named: u64 = self.named.iter().map(|it| u64::from(*it)).sum();
         let mut left_out = self.left_out;
         if rows_named > rows_probed {
             *left_out.entry(Unmeasured::SampledOut).or_default() += rows_named - rows_probed;
         }
-        let all_requests = if tempo.rate == 0 {
-            0.0
-        } else {
-            seconds(requests_least) / f64::from(tempo.rate)
-        };
         Outlook {
             rows: self.rows,
             rows_probed,
             endpoints,
-            hosts: hosts_in_all,
-            sites,
+            hosts: loads.hosts.len() as u64,
+            sites: loads.lanes.len() as u64,
             unprobeable: self.unprobeable,
             left_out,
             variables,
@@ -271,41 +337,17 @@ impl Forecast {
             www_variants,
             transports: self.transports,
             auth: self.auth,
-            requests_least,
-            requests_expected: requests_least.max(endpoints * TENTHS_AN_ENDPOINT / 10),
-            largest_lanes: lanes
-                .into_iter()
-                .take(LARGEST)
-                .map(|(site, (endpoints, requests))| Lane {
-                    site,
-                    endpoints,
-                    requests,
-                    seconds: at_gap(requests, tempo.gap),
-                })
-                .collect(),
-            largest_hosts: by_host
-                .into_iter()
-                .map(|(host, it)| (host.to_owned(), it))
-                .collect(),
-            floor: Floor {
-                largest_lane: busiest,
-                all_requests,
-                seconds: busiest.max(all_requests),
-            },
+            requests_least: loads.in_all.least(),
+            requests_expected: cost.expected(loads.in_all),
+            requests_confirming: cost.confirming(loads.in_all),
+            requests_robots: loads.in_all.origins,
+            assumed: cost.assumed(conduct.terms, conduct.robots),
+            largest_lanes: loads.largest_lanes(cost, &conduct.tempo),
+            largest_hosts: loads.largest_hosts(),
+            floor: loads.floor(&conduct.tempo, Load::least),
+            expected: loads.floor(&conduct.tempo, |load| cost.expected(load)),
         }
     }
-}
-
-fn at_gap(requests: u64, gap: Duration) -> f64 {
-    seconds(requests) * gap.as_secs_f64()
-}
-
-#[expect(
-    clippy::cast_precision_loss,
-    reason = "a time for people, of far fewer than 2^52 requests"
-)]
-fn seconds(requests: u64) -> f64 {
-    requests as f64
 }
 
 fn keep_largest(counted: &mut Vec<(String, u64)>, kept: usize) {
@@ -344,10 +386,46 @@ fn variants(targets: &[Target]) -> (Variants, Variants) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::inquiry::{BUDGET, Opening, Profile};
+    use crate::mcp::{ASKED_VERSION, Identity};
     use crate::roll::{Freezer, Listed};
+    use crate::target::AddressPolicy;
+    use std::time::Duration;
+
+    fn terms() -> Terms {
+        Terms {
+            identity: Identity { contact: None },
+            version: ASKED_VERSION.to_owned(),
+            confirm: 1,
+            profile: Profile::Census,
+            budget: BUDGET,
+            opening: Opening::Initialize,
+            own: None,
+        }
+    }
+
+    const TEMPO: Tempo = Tempo {
+        gap: Duration::from_millis(500),
+        rate: 2,
+        per_operator: 10,
+        per_address: 20,
+    };
 
     fn outlook(urls: &[&str]) -> Outlook {
-        let mut freezer = Freezer::default();
+        let terms = terms();
+        conducted(
+            urls,
+            &Conduct {
+                terms: &terms,
+                robots: false,
+                tempo: TEMPO,
+            },
+        )
+    }
+
+    fn conducted(urls: &[&str], conduct: &Conduct<'_>) -> Outlook {
+        let documentation = vec!["192.0.2.0/24".parse().unwrap()];
+        let mut freezer = Freezer::new(AddressPolicy::opening(documentation));
         let mut forecast = Forecast::default();
         for url in urls {
             let transport = url.contains("/sse").then_some(Transport::HttpSse);
@@ -358,11 +436,7 @@ mod tests {
             });
             forecast.add(&entry);
         }
-        let tempo = Tempo {
-            gap: Duration::from_millis(500),
-            rate: 2,
-        };
-        forecast.outlook(&freezer.into_targets(), &Suffixes::default(), tempo)
+        forecast.outlook(&freezer.into_targets(), &Suffixes::default(), conduct)
     }
 
     #[test]
@@ -387,18 +461,103 @@ mod tests {
             [("{path}".to_owned(), 1), ("{tenant}".to_owned(), 1)]
         );
         assert_eq!(outlook.unprobeable[&Unprobeable::Scheme].rows, 1);
-        assert_eq!(outlook.requests_least, 4);
+        assert_eq!(outlook.requests_least, 3);
         assert_eq!(
             (
                 outlook.largest_lanes[0].site.as_str(),
-                outlook.largest_lanes[0].requests
+                outlook.largest_lanes[0].endpoints
             ),
-            ("example.com", 3)
+            ("example.com", 2)
         );
         assert_eq!(
             (outlook.floor.largest_lane, outlook.floor.all_requests),
-            (1.5, 2.0)
+            (0.5, 1.0)
         );
+    }
+
+    #[test]
+    fn a_scan_takes_at_least_as_long_as_what_holds_it_back_most() {
+        let terms = terms();
+        let tenants: Vec<String> = (0..101)
+            .map(|it| format!("https://t{it}.vercel.app/mcp"))
+            .collect();
+        let paths: Vec<String> = (0..41)
+            .map(|it| format!("https://192.0.2.7/{it}"))
+            .collect();
+        let urls: Vec<&str> = tenants.iter().chain(&paths).map(String::as_str).collect();
+        let floor = |gap, rate, per_address| {
+            let tempo = Tempo {
+                gap: Duration::from_millis(gap),
+                rate,
+                per_address,
+                ..TEMPO
+            };
+            let conduct = Conduct {
+                terms: &terms,
+                robots: false,
+                tempo,
+            };
+            conducted(&urls, &conduct).floor
+        };
+        let unhurried = floor(500, 0, 20);
+        assert_eq!(
+            (unhurried.largest_lane, unhurried.seconds),
+            (20.0, 20.0),
+            "the first of a lane starts at once, each further one after a gap"
+        );
+        let by_operator = floor(50, 0, 20);
+        assert_eq!(
+            (by_operator.largest_operator, by_operator.seconds),
+            (10.0, 10.0)
+        );
+        let by_address = floor(50, 0, 2);
+        assert_eq!(
+            (by_address.largest_address, by_address.seconds),
+            (20.0, 20.0)
+        );
+        let by_rate = floor(50, 1, 20);
+        assert_eq!((by_rate.all_requests, by_rate.seconds), (141.0, 141.0));
+    }
+
+    #[test]
+    fn what_is_asked_decides_what_is_expected() {
+        let urls = ["https://a.example/mcp", "https://b.example/mcp"];
+        let urls: Vec<String> = urls
+            .iter()
+            .flat_map(|url| (0..500).map(move |it| format!("{url}/{it}")))
+            .collect();
+        let urls: Vec<&str> = urls.iter().map(String::as_str).collect();
+        let expected = |terms: &Terms, robots| {
+            let outlook = conducted(
+                &urls,
+                &Conduct {
+                    terms,
+                    robots,
+                    tempo: TEMPO,
+                },
+            );
+            assert!(outlook.expected.seconds >= outlook.floor.seconds);
+            outlook.requests_expected
+        };
+        let usual = expected(&terms(), false);
+        assert_eq!(expected(&terms(), true), usual + 2, "an origin each");
+        let unconfirmed = Terms {
+            confirm: 0,
+            ..terms()
+        };
+        assert!(expected(&unconfirmed, false) < usual);
+        let discovering = Terms {
+            opening: Opening::Discover,
+            ..terms()
+        };
+        assert!(expected(&discovering, false) > usual);
+        let checking = |budget| Terms {
+            profile: Profile::Compliance,
+            budget,
+            ..terms()
+        };
+        assert!(expected(&checking(8), false) > expected(&checking(4), false));
+        assert!(expected(&checking(4), false) > usual);
     }
 
     #[test]
@@ -409,8 +568,13 @@ mod tests {
             "https://www.example.com/mcp",
             "https://www.example.org/mcp",
             "https://example.org/",
+            // One endpoint, whose path is empty.
+            "https://example.org",
+            // Templates are no endpoints.
+            "https://{x}.example.org/mcp",
+            "https://{x}.example.org/mcp/",
         ]);
-        assert_eq!(outlook.endpoints, 5);
+        assert_eq!((outlook.endpoints, outlook.duplicates), (5, 1));
         assert_eq!(
             (
                 outlook.slash_variants.endpoints,

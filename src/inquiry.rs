@@ -5,13 +5,13 @@
 
 use url::Url;
 
-use crate::catalogue::plan;
+use crate::catalogue::{Own, plan};
 use crate::classify::{self, Discovery, Reading, classify};
 use crate::exchange::{Answer, BodyEnd, Exchange, Fault, Leg, Reply, Request, Stage};
 use crate::jsonrpc::{self, CodeGroup, INVALID_PARAMS, INVALID_REQUEST, METHOD_NOT_FOUND};
 use crate::mcp::{Identity, MODERN_VERSION, Resume};
 use crate::names::names;
-use crate::outcome::{Detail, Transport, Turn};
+use crate::outcome::{Detail, Transport, Turn, Verdict};
 use crate::redirect::{self, Step};
 use crate::settle::{Settled, is_doubtful, settle};
 use crate::target::Target;
@@ -44,6 +44,8 @@ pub struct Terms {
     pub budget: usize,
     /// What is asked first.
     pub opening: Opening,
+    /// The servers that are also asked what is wrong on purpose; none where that was not wanted.
+    pub own: Option<Own>,
 }
 
 names! {
@@ -58,6 +60,9 @@ names! {
 
 /// What may be spent on one endpoint unless told otherwise.
 pub const BUDGET: usize = 8;
+
+/// What may be spent on a server of one's own that is also asked what is wrong on purpose, unless told otherwise.
+pub const OWN_BUDGET: usize = 40;
 
 /// A request to send.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -83,8 +88,8 @@ pub enum Next {
     Ask(Box<Ask>),
     /// Send this once the lane's other targets have been asked: a confirmation.
     Later(Box<Ask>),
-    /// Nothing: the inquiry is complete.
-    Done,
+    /// Nothing: the inquiry is complete, with this verdict.
+    Done(Verdict),
 }
 
 /// The attempts among an endpoint's exchanges, first to last.
@@ -130,7 +135,13 @@ pub fn next(target: &Target, exchanges: &[Exchange], terms: &Terms) -> Next {
     if number < terms.confirm && is_doubtful(&reading) {
         return Next::Later(Box::new(opening(target, number + 1, terms)));
     }
-    Next::Done
+    let earlier = attempts.len() - 1;
+    let readings = attempts[..earlier]
+        .iter()
+        .map(|attempt| classify(&terms.version, target.declared, attempt))
+        .chain([reading]);
+    let settled = settle(readings.collect());
+    Next::Done(settled.map_or(Verdict::Unmeasured, |it| it.reading.verdict))
 }
 
 fn opening(target: &Target, attempt: u8, terms: &Terms) -> Ask {
@@ -166,7 +177,7 @@ fn next_leg(
     terms: &Terms,
     reading: &Reading,
 ) -> Option<Ask> {
-    let has = |leg: Leg| exchanges.iter().any(|exchange| exchange.leg == leg);
+    let has = |leg: Leg| exchanges.iter().any(|it| it.leg == leg);
     let ask = |leg: Leg, request: Request| Ask {
         attempt,
         leg,
@@ -179,20 +190,11 @@ fn next_leg(
     if matches!(last.reply, Reply::Fault(Fault::Local(_))) {
         return None;
     }
-    let chain: Vec<&Exchange> = exchanges
-        .iter()
-        .filter(|exchange| exchange.leg == Leg::Initialize)
-        .collect();
-    let streams: Vec<&Exchange> = exchanges
-        .iter()
-        .filter(|exchange| exchange.leg == Leg::SseStream)
-        .collect();
+    let sent = |leg: Leg| exchanges.iter().filter(move |it| it.leg == leg);
+    let chain: Vec<&Exchange> = sent(Leg::Initialize).collect();
+    let streams: Vec<&Exchange> = sent(Leg::SseStream).collect();
 
-    let discovered: Vec<&Answer> = exchanges
-        .iter()
-        .filter(|exchange| exchange.leg == Leg::Discover)
-        .filter_map(Exchange::answer)
-        .collect();
+    let discovered: Vec<&Answer> = sent(Leg::Discover).filter_map(Exchange::answer).collect();
     // One retry with a version that the server offers (2026-07-28 versioning, "Version Negotiation").
     if let [refused] = discovered.as_slice()
         && last.leg == Leg::Discover
@@ -220,7 +222,7 @@ fn next_leg(
         }
         return close(exchanges, terms, reading).map(|request| ask(Leg::Close, request));
     };
-    let here = Url::parse(&end.request.url).ok()?;
+    let here = || Url::parse(&end.request.url).ok();
     match redirect::step(&chain) {
         Step::Follow(url) => {
             return Some(ask(
@@ -245,7 +247,10 @@ fn next_leg(
             && !asked_here
             && !classify::has_envelope(answer)
         {
-            return Some(ask(Leg::SseStream, terms.identity.open_stream(&here, None)));
+            return Some(ask(
+                Leg::SseStream,
+                terms.identity.open_stream(&here()?, None),
+            ));
         }
         if !has(Leg::SseResume)
             && let Some(stream) = classify::resumable(answer)
@@ -255,7 +260,7 @@ fn next_leg(
                 session: end.session().map(str::to_owned),
                 wait_ms: stream.retry.unwrap_or_default().min(LONGEST_RETRY_MS),
             };
-            let request = terms.identity.open_stream(&here, Some(&resume));
+            let request = terms.identity.open_stream(&here()?, Some(&resume));
             return Some(Ask {
                 wait_ms: resume.wait_ms,
                 ..ask(Leg::SseResume, request)
@@ -265,7 +270,7 @@ fn next_leg(
     if !has(Leg::Discover) && may_be_modern(reading) {
         return Some(ask(
             Leg::Discover,
-            terms.identity.discover(&here, MODERN_VERSION),
+            terms.identity.discover(&here()?, MODERN_VERSION),
         ));
     }
     close(exchanges, terms, reading).map(|request| ask(Leg::Close, request))

@@ -3,7 +3,6 @@
 //! What the JSON means is left to `jsonrpc`.
 
 use serde_json::Value;
-use std::collections::HashSet;
 
 /// Deeper than this, a value is read as `null`. No message of the protocol nests as deep.
 const DEPTH: usize = 100;
@@ -68,7 +67,13 @@ struct Scan<'a> {
 /// An open container: an array, or an object with the keys it has so far.
 enum Open<'a> {
     Array,
-    Object(HashSet<&'a [u8]>),
+    Object(Vec<&'a [u8]>),
+}
+
+/// Whether a key stands twice among those of an object.
+fn has_twin(keys: &mut [&[u8]]) -> bool {
+    keys.sort_unstable();
+    keys.windows(2).any(|pair| pair[0] == pair[1])
 }
 
 impl<'a> Scan<'a> {
@@ -138,7 +143,7 @@ impl<'a> Scan<'a> {
                     self.at += 1;
                     self.space();
                     if self.peek() != Some(b'}') {
-                        open.push(Open::Object(HashSet::new()));
+                        open.push(Open::Object(Vec::new()));
                         self.key(&mut open)?;
                         continue;
                     }
@@ -156,7 +161,7 @@ impl<'a> Scan<'a> {
             }
             // A value has ended: close what it closes.
             loop {
-                let Some(innermost) = open.last() else {
+                let Some(innermost) = open.last_mut() else {
                     if let Some(mended) = &mut self.mended {
                         mended.extend_from_slice(&self.text[self.copied..self.at]);
                         self.copied = self.at;
@@ -179,6 +184,9 @@ impl<'a> Scan<'a> {
                     }
                     byte if byte == closer => {
                         self.at += 1;
+                        if let Open::Object(keys) = innermost {
+                            self.duplicate_key |= has_twin(keys);
+                        }
                         open.pop();
                         if open.len() == DEPTH {
                             self.mend(too_deep, b"null");
@@ -197,7 +205,7 @@ impl<'a> Scan<'a> {
         self.string(open.len() <= DEPTH)?;
         let name = &self.text[start..self.at];
         if let Some(Open::Object(keys)) = open.last_mut() {
-            self.duplicate_key |= !keys.insert(name);
+            keys.push(name);
         }
         self.space();
         self.expect(b':')

@@ -27,9 +27,11 @@
 //! - [`inquiry`], [`classify`], [`settle`], [`hint`]: what to ask next, and what the answers mean
 //! - [`catalogue`]: the checks of the specification, what is asked for them, and what becomes of each
 //! - [`outcome`], [`finding`], [`row`]: the words of the census, each spelt once
-//! - [`tally`], [`stats`], [`report`], [`story`], [`explain`]: what is told of it
+//! - [`tally`], [`stats`], [`report`], [`story`], [`explain`]: what is told of it, with [`wrap`] for its lines and
+//!   [`unseen`] for what must not act
 //! - [`forecast`]: what a scan would do
 //! - [`diff`]: what changed between two runs, and what only the instrument changed
+//! - [`sampling`], [`vantage`]: what is asked where not all is, what a row says where several asked
 //! - [`manifest`]: what a run was
 //! - [`periodic`]: when sweeps are due, what became of each start, what the series shows, what is worth an alert
 //!
@@ -39,6 +41,7 @@
 //! - [`road`] paces, [`lanes`] drives, [`scan`] runs, [`store`] keeps, [`reckon`] reads back, [`progress`] shows
 //! - [`watch`] holds a scan back while the instrument is in doubt
 //! - [`sweep`] keeps sweeps at their times; it is handed a desk that scans, so that a test can hand it another
+//! - [`merge`] makes one run of several: shards of a list, or its vantage points
 //! - [`registry`] takes a registry's list into a file
 //! - [`world`] serves the loopback servers of the demo and the gauntlet
 //! - [`cli`] says what was typed
@@ -84,6 +87,7 @@ pub mod lanes;
 pub mod list;
 pub mod manifest;
 pub mod mcp;
+pub mod merge;
 mod names;
 pub mod outcome;
 pub mod periodic;
@@ -98,6 +102,7 @@ pub mod road;
 pub mod robots;
 pub mod roll;
 pub mod row;
+pub mod sampling;
 pub mod scan;
 pub mod settle;
 pub mod sse;
@@ -108,5 +113,8 @@ pub mod sweep;
 pub mod tally;
 pub mod target;
 pub mod trust;
+pub mod unseen;
+pub mod vantage;
 pub mod watch;
 pub mod world;
+pub mod wrap;

@@ -5,6 +5,10 @@ use std::process::ExitCode;
 use clap::Parser as _;
 use mcp_census::cli::{Cli, Exit};
 
+/// A probe is some hundred short-lived allocations.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 fn main() -> ExitCode {
     match Cli::parse().run() {
         Ok(exit) => exit.into(),

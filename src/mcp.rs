@@ -1,6 +1,7 @@
 //! MCP on the wire: the requests we send, the results we accept, the revisions there are.
 //! JSON-RPC's own shapes are `jsonrpc`'s; when to send what is `inquiry`'s.
 
+use serde::Serialize;
 use serde_json::{Value, json};
 use url::Url;
 
@@ -44,21 +45,23 @@ pub const PROMPTS_ID: i64 = 7346;
 /// The id of our `resources/list`.
 pub const RESOURCES_ID: i64 = 7347;
 
-/// The ids of the requests that come after `initialize`.
-pub const LATER_IDS: [i64; 6] = [
-    DISCOVER_ID,
-    PING_ID,
-    TOOLS_ID,
-    TOOLS_AGAIN_ID,
-    PROMPTS_ID,
-    RESOURCES_ID,
-];
+/// The id of the second page of tools; each further page has the next one. No id is used twice in a session.
+pub const TOOLS_PAGE_ID: i64 = 7350;
+
+/// Further pages that are asked for at most.
+pub const TOOLS_PAGES: i64 = 16;
+
+/// The ids of requests that are wrong on purpose, which is for servers of one's own: this, and the number of the check.
+pub const INTRUSIVE_ID: i64 = 7300;
+
+/// The ids of the requests that come after `initialize`, whatever they are for.
+pub const LATER_IDS: std::ops::RangeInclusive<i64> = DISCOVER_ID..=7399;
 
 /// The header that carries a session.
-const SESSION_HEADER: &str = "Mcp-Session-Id";
+pub const SESSION_HEADER: &str = "Mcp-Session-Id";
 
 /// The header that names the revision.
-const VERSION_HEADER: &str = "MCP-Protocol-Version";
+pub const VERSION_HEADER: &str = "MCP-Protocol-Version";
 
 /// Capabilities whose values the schemas make objects (2024-11-05 to 2026-07-28).
 const CAPABILITIES: [&str; 8] = [
@@ -71,6 +74,58 @@ const CAPABILITIES: [&str; 8] = [
     "tasks",
     "extensions",
 ];
+
+/// A JSON-RPC request, or a notification where it has no id (JSON-RPC 2.0 §4).
+#[derive(Serialize)]
+struct Call<'a, P> {
+    jsonrpc: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    id: Option<i64>,
+    method: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    params: Option<P>,
+}
+
+impl<'a, P> Call<'a, P> {
+    const fn new(id: Option<i64>, method: &'a str, params: Option<P>) -> Self {
+        Self {
+            jsonrpc: "2.0",
+            id,
+            method,
+            params,
+        }
+    }
+}
+
+impl<'a> Call<'a, Empty> {
+    const fn bare(id: Option<i64>, method: &'a str) -> Self {
+        Self::new(id, method, None)
+    }
+}
+
+/// `{}`.
+#[derive(Serialize)]
+struct Empty {}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct InitializeParams<'a> {
+    protocol_version: &'a str,
+    capabilities: Empty,
+    client_info: ClientInfo<'a>,
+}
+
+/// `Implementation` of the schemas.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct ClientInfo<'a> {
+    name: &'static str,
+    version: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    website_url: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    description: Option<&'a str>,
+}
 
 /// Who asks: what the User-Agent and `clientInfo` say.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -90,27 +145,28 @@ impl Identity {
         }
     }
 
-    fn client_info(&self) -> Value {
-        let mut info =
-            json!({ "name": env!("CARGO_PKG_NAME"), "version": env!("CARGO_PKG_VERSION") });
-        if let Some(contact) = &self.contact {
-            let member = if contact.starts_with("http") {
-                "websiteUrl"
-            } else {
-                "description"
-            };
-            info[member] = json!(contact);
+    fn client_info(&self) -> ClientInfo<'_> {
+        let contact = self.contact.as_deref();
+        let is_address = contact.is_some_and(|it| it.starts_with("http"));
+        ClientInfo {
+            name: env!("CARGO_PKG_NAME"),
+            version: env!("CARGO_PKG_VERSION"),
+            website_url: contact.filter(|_| is_address),
+            description: contact.filter(|_| !is_address),
         }
-        info
     }
 
     /// `initialize` of the legacy revisions (2025-11-25 lifecycle, "Initialization"). No `MCP-Protocol-Version`
     /// header: that one belongs to the requests after it.
     #[must_use]
     pub fn initialize(&self, url: &Url, version: &str) -> Request {
-        let params = json!({ "protocolVersion": version, "capabilities": {}, "clientInfo": self.client_info() });
-        let body = json!({ "jsonrpc": "2.0", "id": INITIALIZE_ID, "method": "initialize", "params": params });
-        self.post(url, &body, &[])
+        let params = InitializeParams {
+            protocol_version: version,
+            capabilities: Empty {},
+            client_info: self.client_info(),
+        };
+        let call = Call::new(Some(INITIALIZE_ID), "initialize", Some(params));
+        self.post(url, &call, &[])
     }
 
     /// `server/discover` of 2026-07-28 and later, with the headers and `_meta` that revision demands.
@@ -122,32 +178,73 @@ impl Identity {
     /// A request of 2026-07-28 and later, which describes itself: headers and `_meta` say what a session did before.
     #[must_use]
     pub fn modern(&self, url: &Url, method: &str, id: i64, version: &str) -> Request {
+        let call = self.call(method, id, version);
+        self.post(
+            url,
+            &call,
+            &[(VERSION_HEADER, version), ("Mcp-Method", method)],
+        )
+    }
+
+    fn call<'a>(&self, method: &'a str, id: i64, version: &str) -> Call<'a, Value> {
         let meta = json!({
             "io.modelcontextprotocol/protocolVersion": version,
             "io.modelcontextprotocol/clientCapabilities": {},
             "io.modelcontextprotocol/clientInfo": self.client_info(),
         });
-        let body =
-            json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": { "_meta": meta } });
-        self.post(
-            url,
-            &body,
-            &[(VERSION_HEADER, version), ("Mcp-Method", method)],
-        )
+        Call::new(Some(id), method, Some(json!({ "_meta": meta })))
+    }
+
+    /// The body of a request that describes itself.
+    #[must_use]
+    pub fn described(&self, method: &str, id: i64, version: &str) -> Value {
+        serde_json::to_value(self.call(method, id, version)).unwrap_or_default()
+    }
+
+    /// A page of `tools/list`: in the standing that `initialize` gave us, or as a request that describes itself.
+    #[must_use]
+    pub fn tools_page(
+        &self,
+        url: &Url,
+        cursor: &str,
+        id: i64,
+        standing: Option<&Standing>,
+    ) -> Request {
+        const METHOD: &str = "tools/list";
+        if let Some(standing) = standing {
+            let params = json!({ "cursor": cursor });
+            let call = Call::new(Some(id), METHOD, Some(params));
+            return self.post(url, &call, &standing.headers());
+        }
+        let mut call = self.call(METHOD, id, MODERN_VERSION);
+        if let Some(params) = &mut call.params {
+            params["cursor"] = json!(cursor);
+        }
+        let further = [(VERSION_HEADER, MODERN_VERSION), ("Mcp-Method", METHOD)];
+        self.post(url, &call, &further)
+    }
+
+    /// A POST of any text with any headers beside the usual ones: what is wrong on purpose.
+    #[must_use]
+    pub fn any(&self, url: &Url, body: String, further: &[(&str, &str)]) -> Request {
+        Request {
+            body,
+            ..self.post(url, &Call::bare(None, ""), further)
+        }
     }
 
     /// `notifications/initialized`, the client's word that the handshake is over (2025-11-25 lifecycle).
     #[must_use]
     pub fn confirm(&self, url: &Url, standing: &Standing) -> Request {
-        let body = json!({ "jsonrpc": "2.0", "method": "notifications/initialized" });
-        self.post(url, &body, &standing.headers())
+        let call = Call::bare(None, "notifications/initialized");
+        self.post(url, &call, &standing.headers())
     }
 
     /// A request in the standing that `initialize` gave us.
     #[must_use]
     pub fn follow_up(&self, url: &Url, method: &str, id: i64, standing: &Standing) -> Request {
-        let body = json!({ "jsonrpc": "2.0", "id": id, "method": method });
-        self.post(url, &body, &standing.headers())
+        let call = Call::bare(Some(id), method);
+        self.post(url, &call, &standing.headers())
     }
 
     /// The GET that asks for the server's own event stream (2025-11-25 transports, "Listening for Messages").
@@ -179,7 +276,12 @@ impl Identity {
         }
     }
 
-    fn post(&self, url: &Url, body: &Value, further: &[(&str, &str)]) -> Request {
+    fn post<P: Serialize>(
+        &self,
+        url: &Url,
+        call: &Call<'_, P>,
+        further: &[(&str, &str)],
+    ) -> Request {
         let mut headers = self.headers(&[
             ("Content-Type", "application/json"),
             ("Accept", "application/json, text/event-stream"),
@@ -193,7 +295,7 @@ impl Identity {
             method: "POST".into(),
             url: url.to_string(),
             headers,
-            body: body.to_string(),
+            body: serde_json::to_string(call).unwrap_or_default(),
         }
     }
 
@@ -255,7 +357,9 @@ pub struct Standing {
 }
 
 impl Standing {
-    fn headers(&self) -> Vec<(&str, &str)> {
+    /// The headers that say so.
+    #[must_use]
+    pub fn headers(&self) -> Vec<(&str, &str)> {
         let session = self.session.as_deref().map(|id| (SESSION_HEADER, id));
         let version = self.version.as_deref().map(|it| (VERSION_HEADER, it));
         session.into_iter().chain(version).collect()

@@ -265,7 +265,7 @@ names! {
     pub enum Unmeasured {
         /// Left out of the sample.
         SampledOut = "sampled_out",
-        /// Its site asked us to stop.
+        /// Its site asked us to stop, or keeps back whether its robots.txt lets us ask.
         SitePaused = "site_paused",
         /// The run was interrupted.
         Interrupted = "interrupted",

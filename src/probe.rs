@@ -21,15 +21,15 @@ use crate::body::{self, EVENT_STREAM};
 use crate::classify;
 use crate::coding::{BODY_LIMIT, Decoder};
 use crate::exchange::{
-    Answer, Body, BodyEnd, Connection, Drop, Exchange, Fault, Leg, LocalFault, Reply, Request,
-    Stage, Timing, TlsFault,
+    Answer, Body, BodyEnd, ConnectFault, Connection, Drop, Exchange, Fault, Leg, LocalFault, Reply,
+    Request, Stage, Timing, TlsFault,
 };
 use crate::fault::{self, Reached};
-use crate::inquiry::{self, Ask, Next, Terms};
+use crate::inquiry::Ask;
 use crate::mcp::{self, Identity};
-use crate::resolve::{self, Resolver};
+use crate::resolve::{self, QUESTIONS, Resolver};
 use crate::sse::Parser;
-use crate::target::{AddressPolicy, Target};
+use crate::target::AddressPolicy;
 use crate::trust;
 
 /// Headers read of one answer at most; hyper bounds their bytes at some 400 KiB.
@@ -63,7 +63,7 @@ impl Default for Limits {
 }
 
 /// How to reach targets.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 pub struct Reach {
     /// How long to wait.
     pub limits: Limits,
@@ -73,6 +73,20 @@ pub struct Reach {
     pub dns_server: Option<SocketAddr>,
     /// Certificates to trust beside the public roots, PEM.
     pub extra_roots: Vec<String>,
+    /// Names looked up at once.
+    pub questions: usize,
+}
+
+impl Default for Reach {
+    fn default() -> Self {
+        Self {
+            limits: Limits::default(),
+            policy: Arc::default(),
+            dns_server: None,
+            extra_roots: Vec::new(),
+            questions: QUESTIONS,
+        }
+    }
 }
 
 /// Sends requests. One for a whole run; cheap to clone.
@@ -88,6 +102,8 @@ pub struct Prober {
 /// The way to a host: its addresses, or why there is none.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Way {
+    /// Where it leads. None where the address of a request is none, which is a defect of ours.
+    pub to: Option<Url>,
     /// Checked against the address policy; the only ones that will be connected to.
     pub addresses: Result<Vec<IpAddr>, Fault>,
     /// How long the name took; none for an address.
@@ -299,11 +315,12 @@ impl Prober {
             policy,
             dns_server,
             extra_roots,
+            questions,
         } = reach;
         let mut tls = trust::client_config(&extra_roots)?;
         tls.resumption = rustls::client::Resumption::store(Arc::new(NoSessions));
         tls.client_auth_cert_resolver = Arc::new(NoCertificate);
-        let resolver = Resolver::new(dns_server, limits.connect, Arc::clone(&policy))?;
+        let resolver = Resolver::new(dns_server, limits.connect, questions, Arc::clone(&policy))?;
         let client = Client::builder()
             .tls_backend_preconfigured(tls)
             .dns_resolver(Arc::new(Found))
@@ -333,59 +350,37 @@ impl Prober {
         })
     }
 
-    /// Asks a target everything there is to ask, one request after the other. Never fails: a failure is an exchange.
-    pub async fn probe(&self, target: &Target, terms: &Terms) -> Vec<Exchange> {
-        let mut exchanges = Vec::new();
-        while let Next::Ask(ask) | Next::Later(ask) = inquiry::next(target, &exchanges, terms) {
-            tokio::time::sleep(Duration::from_millis(ask.wait_ms)).await;
-            let way = self.find(&ask.request.url).await;
-            exchanges.extend(
-                self.send(target.endpoint, &ask, &way, || std::future::ready(()))
-                    .await,
-            );
-        }
-        exchanges
-    }
-
     /// Finds the way to the host of a URL.
     pub async fn find(&self, url: &str) -> Way {
-        let began = Instant::now();
-        let url = Url::parse(url).ok();
-        if url
-            .as_ref()
-            .is_some_and(|url| self.policy.excluded().covers(url))
-        {
-            return Way {
-                addresses: Err(Fault::Excluded),
-                took: None,
-            };
-        }
-        match url.as_ref().and_then(Url::host) {
-            Some(Host::Domain(name)) => {
-                let found = self.resolver.lookup(name).await;
-                Way {
-                    addresses: found.map(|it| it.addresses),
-                    took: Some(began.elapsed()),
-                }
+        let to = Url::parse(url).ok();
+        let (addresses, took) = match to.as_ref().and_then(Url::host) {
+            _ if to
+                .as_ref()
+                .is_some_and(|url| self.policy.excluded().covers(url)) =>
+            {
+                (Err(Fault::Excluded), None)
             }
-            Some(Host::Ipv4(address)) => self.literal(address.into()),
-            Some(Host::Ipv6(address)) => self.literal(address.into()),
-            None => Way {
-                addresses: Err(Fault::Local(LocalFault::Instrument)),
-                took: None,
-            },
+            Some(Host::Domain(name)) => {
+                let began = Instant::now();
+                let found = self.resolver.lookup(name).await;
+                (found.map(|it| it.addresses), Some(began.elapsed()))
+            }
+            Some(Host::Ipv4(address)) => (self.literal(address.into()), None),
+            Some(Host::Ipv6(address)) => (self.literal(address.into()), None),
+            None => (Err(Fault::Local(LocalFault::Instrument)), None),
+        };
+        Way {
+            to,
+            addresses,
+            took,
         }
     }
 
-    fn literal(&self, address: IpAddr) -> Way {
-        let addresses = if self.policy.allows(address) {
+    fn literal(&self, address: IpAddr) -> Result<Vec<IpAddr>, Fault> {
+        if self.policy.allows(address) {
             Ok(vec![address])
         } else {
             Err(Fault::PrivateAddress(address))
-        };
-        Way {
-            addresses,
-            took: None,
         }
     }
 
@@ -412,7 +407,7 @@ impl Prober {
             total,
             way,
         );
-        let reply = match sending.open().await {
+        let reply = match sending.open(way.to.as_ref()).await {
             Ok(response) if ask.leg == Leg::SseStream => {
                 return sending.converse(response, &ask.version, turn).await;
             }
@@ -484,9 +479,8 @@ impl<'a> Sending<'a> {
     }
 
     /// Sends the request and waits for the status line and headers.
-    async fn open(&mut self) -> Result<Response, Fault> {
-        let url =
-            Url::parse(&self.request.url).map_err(|_| Fault::Local(LocalFault::Instrument))?;
+    async fn open(&mut self, to: Option<&Url>) -> Result<Response, Fault> {
+        let url = to.ok_or(Fault::Local(LocalFault::Instrument))?.clone();
         self.way.addresses.as_ref().map_err(|fault| *fault)?;
         let method = Method::from_bytes(self.request.method.as_bytes())
             .map_err(|_| Fault::Local(LocalFault::Instrument))?;
@@ -511,6 +505,7 @@ impl<'a> Sending<'a> {
         let peer = response.remote_addr().map(|address| address.ip());
         self.connection = Connection {
             peer,
+            shared: false,
             ipv6_unreachable: self.way.first().is_some_and(|it| it.is_ipv6())
                 && peer.is_some_and(|peer| peer.is_ipv4()),
         };
@@ -526,6 +521,16 @@ impl<'a> Sending<'a> {
                 if self.phases.certificate_asked.load(Ordering::Relaxed) =>
             {
                 Fault::Tls(TlsFault::ClientCertRequired)
+            }
+            // A machine without IPv6 has no address to connect from, which is no want of ports.
+            Fault::Local(LocalFault::Exhausted)
+                if !self
+                    .phases
+                    .addresses
+                    .iter()
+                    .any(|it| resolve::has_route(*it)) =>
+            {
+                Fault::Connect(ConnectFault::NoRoute)
             }
             fault => fault,
         }
@@ -615,7 +620,7 @@ impl<'a> Sending<'a> {
             let reply = self.read(response).await;
             return vec![self.finish(reply)];
         }
-        let url = Url::parse(&self.request.url).ok();
+        let url = self.way.to.as_ref();
         let mut reading = Reading::new(&answer);
         let mut parser = Parser::default();
         let mut message: Option<Exchange> = None;
@@ -633,9 +638,7 @@ impl<'a> Sending<'a> {
             };
             for event in parser.push(&fresh) {
                 if event.name == "endpoint" && message.is_none() {
-                    let endpoint = url
-                        .as_ref()
-                        .and_then(|url| mcp::message_endpoint(url, &event.data).ok());
+                    let endpoint = url.and_then(|url| mcp::message_endpoint(url, &event.data).ok());
                     let Some(endpoint) = endpoint else {
                         break 'stream BodyEnd::Left;
                     };
@@ -682,7 +685,7 @@ impl<'a> Sending<'a> {
             self.prober.limits.total,
             self.way,
         );
-        let reply = match sending.open().await {
+        let reply = match sending.open(Some(endpoint)).await {
             Ok(response) => sending.read(response).await,
             Err(fault) => Reply::Fault(fault),
         };

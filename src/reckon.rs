@@ -6,17 +6,20 @@ use std::path::Path;
 
 use anyhow::{Context, Result};
 
+use crate::classify::Reading;
 use crate::diff::{Seen, Side};
 use crate::exchange::Exchange;
+use crate::finding::Check;
 use crate::inquiry;
 use crate::manifest::Manifest;
 use crate::outcome::{Detail, Outcome, Unmeasured, Unprobeable, Verdict};
 use crate::periodic::health::Doubts;
 use crate::roll::{Aim, Entry};
 use crate::row::Row;
-use crate::settle;
+use crate::settle::{self, Settled};
 use crate::store::{Evidence, NO_ENDPOINT, Record, RunDir, file};
 use crate::target::{Suffixes, Target};
+use crate::vantage;
 
 /// An input row's line, and what is not in its columns.
 #[derive(Debug)]
@@ -25,8 +28,12 @@ pub struct Reckoned {
     pub row: Row,
     /// The row as it was listed.
     pub entry: Entry,
-    /// Everything that was exchanged with its endpoint.
+    /// Everything that was exchanged with its endpoint; of several vantages, by the one that speaks.
     pub exchanges: Vec<Exchange>,
+    /// What each vantage says, where several have asked; empty otherwise, and where nobody was asked.
+    pub vantages: Vec<Verdict>,
+    /// What was exchanged with it by the vantages that do not speak, with their places among them.
+    pub elsewhere: Vec<(usize, Vec<Exchange>)>,
 }
 
 /// Reads every row of a run, in the order of the input. Memory does not grow with their number.
@@ -61,6 +68,8 @@ fn reckon(
                 row,
                 entry,
                 exchanges: Vec::new(),
+                vantages: Vec::new(),
+                elsewhere: Vec::new(),
             })
         }
         Aim::LeftOut { why, address } => {
@@ -75,41 +84,48 @@ fn reckon(
                 row,
                 entry,
                 exchanges: Vec::new(),
+                vantages: Vec::new(),
+                elsewhere: Vec::new(),
             })
         }
         Aim::Endpoint { number, address } => {
-            let (exchanges, skipped) = split(evidence.of(*number)?);
             let target = Target {
                 endpoint: *number,
                 url: address.clone(),
                 declared: entry.transport,
             };
-            let version = &manifest.parameters.protocol_version;
-            let sound = doubts.sound(&exchanges);
-            let settled = inquiry::settled(&target, version, &sound);
-            let is_doubted = sound.len() < exchanges.len();
-            // An accusation stands on all its attempts.
-            let settled = settled.filter(|it| !(is_doubted && settle::is_doubtful(&it.reading)));
-            let otherwise = if is_doubted {
-                Detail::Unmeasured(Unmeasured::InstrumentDoubt)
-            } else {
-                skipped.unwrap_or(Detail::Unmeasured(Unmeasured::Interrupted))
-            };
-            let row = Row::new(
+            let mut seen = Vec::new();
+            for at in 0..manifest.vantages().len().max(1) {
+                seen.push(look(manifest, &target, at, doubts, evidence)?);
+            }
+            let verdicts: Vec<Verdict> = seen.iter().map(Look::verdict).collect();
+            let speaks = seen.remove(vantage::speaks(&verdicts));
+            let mut row = Row::new(
                 &entry,
                 Some(suffixes.site(address)),
-                settled.as_ref(),
-                if settled.is_some() {
-                    &sound
-                } else {
-                    &exchanges
-                },
-                otherwise,
+                speaks.settled.as_ref(),
+                &speaks.exchanges,
+                speaks.otherwise,
             );
+            for other in &seen {
+                row.attempts += u32::try_from(inquiry::attempts(&other.exchanges).len())?;
+                row.requests += u32::try_from(other.exchanges.len())?;
+                row.flaky |= other.settled.as_ref().is_some_and(|it| it.flaky);
+            }
+            if vantage::differ(&verdicts) {
+                let said: Vec<&str> = verdicts.iter().map(|it| it.name()).collect();
+                row.notice(&Check::Regional.of(said.join(",")));
+            }
             Ok(Reckoned {
                 row,
                 entry,
-                exchanges,
+                exchanges: speaks.exchanges,
+                vantages: if verdicts.len() > 1 {
+                    verdicts
+                } else {
+                    Vec::new()
+                },
+                elsewhere: seen.into_iter().map(|it| (it.at, it.exchanges)).collect(),
             })
         }
     }
@@ -126,6 +142,55 @@ fn doubts(records: Vec<Record>) -> Doubts {
         }
     }
     doubts
+}
+
+/// An endpoint as one vantage saw it.
+struct Look {
+    /// Which vantage, counted from 0.
+    at: usize,
+    exchanges: Vec<Exchange>,
+    settled: Option<Settled>,
+    /// What it is where nothing was exchanged.
+    otherwise: Detail,
+}
+
+impl Look {
+    fn verdict(&self) -> Verdict {
+        let unread = || Reading::of(self.otherwise.clone()).verdict;
+        self.settled
+            .as_ref()
+            .map_or_else(unread, |it| it.reading.verdict)
+    }
+}
+
+fn look(
+    manifest: &Manifest,
+    target: &Target,
+    at: usize,
+    doubts: &Doubts,
+    evidence: &mut Evidence,
+) -> Result<Look> {
+    let raised = u64::from(target.endpoint) + at as u64 * manifest.endpoints;
+    let (exchanges, skipped) = split(evidence.of(u32::try_from(raised)?)?);
+    let version = &manifest.parameters.protocol_version;
+    let otherwise = skipped.unwrap_or(Detail::Unmeasured(Unmeasured::Interrupted));
+    let look = |exchanges: Vec<Exchange>, settled, otherwise| Look {
+        at,
+        exchanges,
+        settled,
+        otherwise,
+    };
+    if !exchanges.iter().any(|it| doubts.cover(it)) {
+        let settled = inquiry::settled(target, version, &exchanges);
+        return Ok(look(exchanges, settled, otherwise));
+    }
+    let sound = doubts.sound(&exchanges);
+    // An accusation stands on all its attempts.
+    let settled =
+        inquiry::settled(target, version, &sound).filter(|it| !settle::is_doubtful(&it.reading));
+    let doubted = Detail::Unmeasured(Unmeasured::InstrumentDoubt);
+    let exchanges = if settled.is_some() { sound } else { exchanges };
+    Ok(look(exchanges, settled, doubted))
 }
 
 /// The exchanges among an endpoint's records, attempts in order, and why it was left alone, if it was.

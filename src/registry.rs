@@ -411,7 +411,7 @@ impl Clerk<'_> {
         self.next_start = Instant::now() + self.walk.every;
         let ask = Ask {
             attempt: 0,
-            leg: Leg::ResourceMetadata,
+            leg: Leg::RegistryPage,
             request: self.identity.document(url),
             wait_ms: 0,
             half_time: false,

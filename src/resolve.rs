@@ -3,7 +3,7 @@
 
 use std::io::ErrorKind;
 use std::net::{IpAddr, SocketAddr, UdpSocket};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex as StdMutex, PoisonError};
 use std::time::Duration;
 
 use hickory_resolver::TokioResolver;
@@ -14,8 +14,9 @@ use hickory_resolver::config::{
 use hickory_resolver::net::runtime::TokioRuntimeProvider;
 use hickory_resolver::net::{DnsError, NetError};
 use hickory_resolver::proto::op::ResponseCode;
-
-use tokio::sync::Semaphore;
+use hickory_resolver::proto::rr::RecordType;
+use tokio::sync::{Mutex, Semaphore};
+use tokio::time::Instant;
 
 use crate::exchange::{DnsFault, Fault, LocalFault};
 use crate::fault::Carried;
@@ -27,8 +28,12 @@ const ATTEMPTS: u32 = 2;
 /// Answers kept: a census asks each name a few times within minutes.
 const CACHE: u64 = 4096;
 
-/// Names being looked up at once.
-pub const QUESTIONS: usize = 128;
+/// Names being looked up at once, where file descriptors allow it: a name that nobody answers for is waited for as
+/// long as a connection, and holds up nobody else.
+pub const QUESTIONS: usize = 1024;
+
+/// Sockets that a question holds while it is open, one for each family.
+pub const QUESTION_SOCKETS: usize = 2;
 
 /// What a name resolved to.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -42,8 +47,46 @@ pub struct Resolved {
 pub struct Resolver {
     inner: TokioResolver,
     policy: Arc<AddressPolicy>,
-    /// Each question holds a socket while it is open.
+    /// Each question holds sockets while it is open.
     open: Arc<Semaphore>,
+    pulse: Arc<Pulse>,
+}
+
+/// Whether the name servers answer at all. A name that they have no answer for is dead; where they are silent to
+/// everything, the silence is ours.
+struct Pulse {
+    /// The same name servers, and no memory of what they said.
+    inner: TokioResolver,
+    answered: StdMutex<Instant>,
+    /// One asks at a time, for all that want to know.
+    asking: Mutex<()>,
+}
+
+impl Pulse {
+    fn beat(&self) {
+        *self.answered.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
+    }
+
+    fn has_beaten(&self, since: Instant) -> bool {
+        *self.answered.lock().unwrap_or_else(PoisonError::into_inner) >= since
+    }
+
+    /// Whether the name servers have answered anything since a moment, or answer now.
+    async fn is_felt(&self, since: Instant) -> bool {
+        let _asking = self.asking.lock().await;
+        if self.has_beaten(since) {
+            return true;
+        }
+        // Whoever resolves names knows the root's name servers (RFC 1034 §4.3.2, RFC 8109).
+        let felt = match self.inner.lookup(".", RecordType::NS).await {
+            Ok(_) | Err(NetError::Dns(_)) => true,
+            Err(_) => false,
+        };
+        if felt {
+            self.beat();
+        }
+        felt
+    }
 }
 
 impl std::fmt::Debug for Resolver {
@@ -55,13 +98,15 @@ impl std::fmt::Debug for Resolver {
 }
 
 impl Resolver {
-    /// A resolver that asks `server`, or the system's name servers; a name is given up after `patience`.
+    /// A resolver that asks `server`, or the system's name servers, `questions` names at a time; a name is given up
+    /// after `patience`.
     ///
     /// # Errors
     /// When the system's configuration cannot be read: there is no fallback to a stranger's resolver.
     pub fn new(
         server: Option<SocketAddr>,
         patience: Duration,
+        questions: usize,
         policy: Arc<AddressPolicy>,
     ) -> anyhow::Result<Self> {
         use anyhow::Context as _;
@@ -86,14 +131,23 @@ impl Resolver {
         options.use_hosts_file = ResolveHosts::Never;
         options.max_active_requests = 4096;
         options.try_tcp_on_error = false;
-        let inner = TokioResolver::builder_with_config(config, TokioRuntimeProvider::default())
-            .with_options(options)
-            .build()
-            .context("cannot set up the resolver")?;
+        let asking = |options| {
+            TokioResolver::builder_with_config(config.clone(), TokioRuntimeProvider::default())
+                .with_options(options)
+                .build()
+                .context("cannot set up the resolver")
+        };
+        let inner = asking(options.clone())?;
+        options.cache_size = 0;
         Ok(Self {
             inner,
             policy,
-            open: Arc::new(Semaphore::new(QUESTIONS)),
+            open: Arc::new(Semaphore::new(questions)),
+            pulse: Arc::new(Pulse {
+                inner: asking(options)?,
+                answered: StdMutex::new(Instant::now()),
+                asking: Mutex::default(),
+            }),
         })
     }
 
@@ -102,13 +156,29 @@ impl Resolver {
     /// # Errors
     /// The fault: why there are none, or that one of them is not public.
     pub async fn lookup(&self, name: &str) -> Result<Resolved, Fault> {
-        let _open = self.open.acquire().await;
+        let open = self.open.acquire().await;
+        let began = Instant::now();
         // The root's dot: no search list of this machine's may complete a stranger's name.
         let found = self
             .inner
             .lookup_ip(format!("{}.", name.trim_end_matches('.')))
-            .await
-            .map_err(|error| fault(&error))?;
+            .await;
+        drop(open);
+        let found = match found.map_err(|error| fault(&error)) {
+            Err(Fault::Dns(DnsFault::Timeout)) if !self.pulse.is_felt(began).await => {
+                return Err(Fault::Local(LocalFault::NoNetwork));
+            }
+            Err(fault) => {
+                if matches!(fault, Fault::Dns(it) if it != DnsFault::Timeout) {
+                    self.pulse.beat();
+                }
+                return Err(fault);
+            }
+            Ok(found) => {
+                self.pulse.beat();
+                found
+            }
+        };
         let addresses: Vec<IpAddr> = found.iter().collect();
         if addresses
             .iter()
@@ -135,16 +205,25 @@ impl Resolver {
     }
 }
 
-/// Whether this machine has a route to an address. Connecting a datagram socket asks the routing table and sends nothing.
-fn has_route(address: IpAddr) -> bool {
+/// Whether this machine has a route to an address. Connecting a datagram socket asks the routing table and sends
+/// nothing. Where no socket is left to ask with, it may have one.
+pub(crate) fn has_route(address: IpAddr) -> bool {
     let any: SocketAddr = if address.is_ipv6() {
         ([0u16; 8], 0).into()
     } else {
         ([0u8; 4], 0).into()
     };
-    UdpSocket::bind(any)
-        .and_then(|socket| socket.connect((address, 9)))
-        .is_ok()
+    match UdpSocket::bind(any) {
+        Ok(socket) => socket.connect((address, 9)).is_ok(),
+        Err(error) => {
+            error.kind() != ErrorKind::AddrNotAvailable && crate::fault::is_exhaustion(&error)
+        }
+    }
+}
+
+/// Whether this machine has a route to anywhere public, going by addresses that are nobody's (RFC 5737, RFC 3849).
+pub(crate) fn has_network() -> bool {
+    has_route([192, 0, 2, 1].into()) || has_route([0x2001, 0xdb8, 0, 0, 0, 0, 0, 1].into())
 }
 
 fn fault(error: &NetError) -> Fault {
@@ -176,4 +255,51 @@ fn fault(error: &NetError) -> Fault {
 #[must_use]
 pub fn carried(fault: Fault) -> Box<dyn std::error::Error + Send + Sync> {
     Box::new(Carried(fault))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A name server that answers a query with what it is told to, or not at all.
+    fn server(answers: impl Fn(&[u8]) -> bool + Send + 'static) -> SocketAddr {
+        let socket = UdpSocket::bind(("127.0.0.1", 0)).unwrap();
+        let at = socket.local_addr().unwrap();
+        // It ends with the test's process.
+        std::thread::spawn(move || {
+            let mut datagram = [0; 512];
+            while let Ok((length, from)) = socket.recv_from(&mut datagram) {
+                if answers(&datagram[..length]) {
+                    // A response that refuses (RFC 1035 §4.1.1): its QR bit is set, and its code is 5.
+                    datagram[2] |= 0x80;
+                    datagram[3] = 5;
+                    let _ = socket.send_to(&datagram[..length], from);
+                }
+            }
+        });
+        at
+    }
+
+    async fn looked_up(server: SocketAddr) -> Fault {
+        let policy = Arc::new(AddressPolicy::default());
+        let resolver = Resolver::new(Some(server), Duration::from_millis(200), 4, policy).unwrap();
+        resolver.lookup("a.example").await.unwrap_err()
+    }
+
+    #[tokio::test]
+    async fn a_name_that_gets_no_answer_is_dead() {
+        let names_the_root = |query: &[u8]| query[12] == 0;
+        assert_eq!(
+            looked_up(server(names_the_root)).await,
+            Fault::Dns(DnsFault::Timeout)
+        );
+    }
+
+    #[tokio::test]
+    async fn a_name_server_that_answers_nothing_at_all_is_our_own_trouble() {
+        assert_eq!(
+            looked_up(server(|_| false)).await,
+            Fault::Local(LocalFault::NoNetwork)
+        );
+    }
 }

@@ -6,15 +6,14 @@ use std::collections::HashMap;
 use std::hash::Hash;
 use std::net::IpAddr;
 use std::num::NonZeroU32;
-use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, Mutex as StdMutex, PoisonError};
+use std::sync::{Arc, Mutex as StdMutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use governor::clock::QuantaClock;
 use governor::middleware::NoOpMiddleware;
 use governor::state::{InMemoryState, NotKeyed};
 use governor::{Quota, RateLimiter};
-use tokio::sync::{Mutex, MutexGuard, OwnedSemaphorePermit, Semaphore};
+use tokio::sync::{Mutex, OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, sleep_until};
 
 use crate::target::scatter;
@@ -61,6 +60,14 @@ impl Default for Pace {
     }
 }
 
+impl Pace {
+    /// Request starts a second to one operator of several sites. Where not even a site has a pace, none.
+    #[must_use]
+    pub fn per_operator(&self) -> Option<NonZeroU32> {
+        (!self.gap.is_zero()).then_some(PER_OPERATOR)
+    }
+}
+
 type Limiter = RateLimiter<
     NotKeyed,
     InMemoryState,
@@ -96,13 +103,19 @@ impl<K: Hash + Eq> Turns<K> {
     }
 }
 
+/// The rate of the run, behind a fair lock: a limiter with many waiters wakes them all at each turn.
+#[derive(Debug)]
+struct Rate {
+    queue: Mutex<()>,
+    limiter: Limiter,
+}
+
 /// What all lanes of a run share, and the lanes themselves.
 #[derive(Debug)]
 pub struct Road {
     gap: Duration,
     places: Arc<Semaphore>,
-    /// Behind a fair lock: a limiter with many waiters wakes them all at each turn.
-    rate: Option<Mutex<Limiter>>,
+    rate: Option<Rate>,
     operators: Option<Turns<String>>,
     addresses: Option<Turns<IpAddr>>,
     lanes: StdMutex<HashMap<String, Arc<Lane>>>,
@@ -116,26 +129,35 @@ pub struct Lane {
     site: String,
     /// The operator, where it has several sites.
     operator: Option<String>,
-    /// When the next request may start. The lock is fair, so requests start in the order they asked.
-    next_start: Mutex<Instant>,
-    strikes: AtomicU32,
+    /// Held by the one whose turn is next. It is fair, so requests start in the order they asked.
+    queue: Mutex<()>,
+    state: StdMutex<State>,
+}
+
+/// How a lane stands.
+#[derive(Debug, Clone, Copy)]
+struct State {
+    /// The gap after the last request has passed.
+    next_start: Instant,
+    /// The site has asked for a rest until then.
+    rests_until: Instant,
+    /// Refusals in a row.
+    strikes: u32,
 }
 
 impl Road {
     /// A road at this pace.
     #[must_use]
     pub fn new(pace: &Pace) -> Arc<Self> {
-        let limiter = |rate| {
-            Mutex::new(RateLimiter::direct(
-                Quota::per_second(rate).allow_burst(NonZeroU32::MIN),
-            ))
+        let limiter = |rate| Rate {
+            queue: Mutex::default(),
+            limiter: RateLimiter::direct(Quota::per_second(rate).allow_burst(NonZeroU32::MIN)),
         };
         Arc::new(Self {
             gap: pace.gap,
             places: Arc::new(Semaphore::new(pace.width)),
             rate: pace.rate.map(limiter),
-            // Where not even a site has a pace, an operator needs none.
-            operators: (!pace.gap.is_zero()).then(|| Turns::per_second(PER_OPERATOR)),
+            operators: pace.per_operator().map(Turns::per_second),
             addresses: pace.per_address.map(Turns::per_second),
             lanes: StdMutex::default(),
             held: StdMutex::default(),
@@ -149,19 +171,20 @@ impl Road {
         if let Some(lane) = lanes.get(site) {
             return Arc::clone(lane);
         }
+        let now = Instant::now();
         if lanes.len() % SWEPT_EVERY == SWEPT_EVERY - 1 {
-            let now = Instant::now();
             // A lane that nobody uses and whose gap has passed is as good as a new one.
-            lanes.retain(|_, lane| {
-                Arc::strong_count(lane) > 1
-                    || lane.next_start.try_lock().is_ok_and(|next| *next > now)
-            });
+            lanes.retain(|_, lane| Arc::strong_count(lane) > 1 || lane.state().opens() > now);
         }
         let lane = Arc::new(Lane {
             site: site.to_owned(),
             operator: (operator != site).then(|| operator.to_owned()),
-            next_start: Mutex::new(Instant::now()),
-            strikes: AtomicU32::new(0),
+            queue: Mutex::default(),
+            state: StdMutex::new(State {
+                next_start: now,
+                rests_until: now,
+                strikes: 0,
+            }),
         });
         lanes.insert(site.to_owned(), Arc::clone(&lane));
         lane
@@ -172,49 +195,80 @@ impl Road {
     /// # Panics
     /// Never: the places are not closed while the road is there.
     pub async fn turn(&self, lane: &Lane, address: Option<IpAddr>) -> OwnedSemaphorePermit {
-        let mut next_start = self.reach_turn(lane, address).await;
-        // Only now: what waits for its turn holds no place, and what has a place starts at once.
-        let place = Arc::clone(&self.places)
-            .acquire_owned()
-            .await
-            .expect("the places are never closed");
-        self.start(&mut next_start).await;
-        place
+        let _next = lane.queue.lock().await;
+        loop {
+            self.reach_turn(lane, address).await;
+            // One at a time takes a place and waits for the rate: whoever waits longer than that holds none.
+            let _first = match &self.rate {
+                Some(rate) => Some(rate.queue.lock().await),
+                None => None,
+            };
+            let place = Arc::clone(&self.places)
+                .acquire_owned()
+                .await
+                .expect("the places are never closed");
+            if let Some(rate) = &self.rate {
+                rate.limiter.until_ready().await;
+            }
+            if self.starts(lane) {
+                return place;
+            }
+            // The site has asked for a rest meanwhile, or has been asked something that goes along with another.
+        }
     }
 
-    /// Waits for a turn of a request that goes along with one in flight, and shares its place.
+    /// Waits for a turn of a request that goes along with one in flight, and shares its place. It queues behind
+    /// nobody: who is next may be waiting for the very place that this one holds.
     pub async fn follow(&self, lane: &Lane, address: Option<IpAddr>) {
-        let mut next_start = self.reach_turn(lane, address).await;
-        self.start(&mut next_start).await;
+        loop {
+            self.reach_turn(lane, address).await;
+            if let Some(rate) = &self.rate {
+                rate.limiter.until_ready().await;
+            }
+            if self.starts(lane) {
+                return;
+            }
+        }
     }
 
     /// Waits until the lane, its operator and the address can take another request.
-    async fn reach_turn<'a>(
-        &self,
-        lane: &'a Lane,
-        address: Option<IpAddr>,
-    ) -> MutexGuard<'a, Instant> {
-        let next_start = lane.next_start.lock().await;
-        sleep_until(*next_start).await;
+    async fn reach_turn(&self, lane: &Lane, address: Option<IpAddr>) {
         if let (Some(operators), Some(operator)) = (&self.operators, &lane.operator) {
-            sleep_until(operators.take(operator.clone())).await;
+            wait_until(self.opens(lane)).await;
+            wait_until(operators.take(operator.clone())).await;
         }
         if let (Some(addresses), Some(address)) = (&self.addresses, address) {
-            sleep_until(addresses.take(address)).await;
+            wait_until(self.opens(lane)).await;
+            wait_until(addresses.take(address)).await;
         }
-        let held = *self.held.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(until) = held {
-            sleep_until(until).await;
+        loop {
+            let opens = self.opens(lane);
+            if opens <= Instant::now() {
+                return;
+            }
+            sleep_until(opens).await;
         }
-        next_start
     }
 
-    /// Waits for the rate of the run, and notes when the lane can start the next.
-    async fn start(&self, next_start: &mut Instant) {
-        if let Some(rate) = &self.rate {
-            rate.lock().await.until_ready().await;
+    /// When a request may start in a lane, as things stand.
+    fn opens(&self, lane: &Lane) -> Instant {
+        let held = *self.held.lock().unwrap_or_else(PoisonError::into_inner);
+        let opens = lane.state().opens();
+        held.map_or(opens, |until| until.max(opens))
+    }
+
+    /// Starts a request if the lane is still open, and says whether it does.
+    fn starts(&self, lane: &Lane) -> bool {
+        let now = Instant::now();
+        if self.opens(lane) > now {
+            return false;
         }
-        *next_start = Instant::now() + self.gap;
+        let mut state = lane.state();
+        if state.opens() > now {
+            return false;
+        }
+        state.next_start = now + self.gap;
+        true
     }
 
     /// Holds the whole run for a while: what is short is ours, and asking on would only measure that.
@@ -225,6 +279,19 @@ impl Road {
     }
 }
 
+/// Waits for a moment, and not at all for one that has passed: a timer set for now takes a millisecond.
+async fn wait_until(moment: Instant) {
+    if moment > Instant::now() {
+        sleep_until(moment).await;
+    }
+}
+
+impl State {
+    fn opens(&self) -> Instant {
+        self.next_start.max(self.rests_until)
+    }
+}
+
 impl Lane {
     /// The site.
     #[must_use]
@@ -232,10 +299,20 @@ impl Lane {
         &self.site
     }
 
-    /// The site refused us for now: the lane waits as long as it asks for, or longer each time, and never quite
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The site refused us for now: the lane rests as long as it asks for, or longer each time, and never quite
     /// as long as another lane.
-    pub async fn pause(&self, asked: Option<Duration>) {
-        let strikes = self.strikes.fetch_add(1, Ordering::Relaxed);
+    pub fn pause(&self, asked: Option<Duration>) {
+        let now = Instant::now();
+        let mut state = self.state();
+        let strikes = state.strikes;
+        // What was on its way when the site asked for a rest is the same refusal, said again.
+        if state.rests_until <= now {
+            state.strikes += 1;
+        }
         let jitter = 1.0
             + f64::from(
                 u32::try_from(scatter(&self.site, u64::from(strikes)) % 256).unwrap_or_default(),
@@ -243,19 +320,18 @@ impl Lane {
         let wait = asked
             .unwrap_or((FIRST_PAUSE * 2u32.saturating_pow(strikes)).mul_f64(jitter))
             .min(LONGEST_PAUSE);
-        let mut next_start = self.next_start.lock().await;
-        *next_start = (*next_start).max(Instant::now() + wait);
+        state.rests_until = state.rests_until.max(now + wait);
     }
 
     /// The site answered as usual.
     pub fn relax(&self) {
-        self.strikes.store(0, Ordering::Relaxed);
+        self.state().strikes = 0;
     }
 
     /// The site has refused so often in a row that the rest is left alone.
     #[must_use]
     pub fn is_closed(&self) -> bool {
-        self.strikes.load(Ordering::Relaxed) >= STRIKES
+        self.state().strikes >= STRIKES
     }
 }
 
@@ -277,17 +353,66 @@ mod tests {
         let lane = road.lane("a.example", "a.example");
         let began = Instant::now();
         drop(road.turn(&lane, None).await);
-        lane.pause(Some(Duration::from_secs(7))).await;
+        lane.pause(Some(Duration::from_secs(7)));
         drop(road.turn(&road.lane("b.example", "b.example"), None).await);
         assert_eq!(began.elapsed().as_secs(), 0, "nobody else waits");
         drop(road.turn(&lane, None).await);
-        assert_eq!(began.elapsed().as_secs(), 7);
-        lane.pause(None).await;
-        assert!(!lane.is_closed());
-        lane.pause(None).await;
+        assert_eq!(began.elapsed().as_millis(), 7_000);
+        lane.pause(None);
+        lane.pause(None);
+        assert!(
+            !lane.is_closed(),
+            "two answers of one moment are one refusal"
+        );
+        drop(road.turn(&lane, None).await);
+        lane.pause(None);
         assert!(lane.is_closed());
         lane.relax();
         assert!(!lane.is_closed());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_rest_holds_back_what_was_waiting_in_the_lane_already() {
+        let road = Road::new(&PACE);
+        let lane = road.lane("a.example", "a.example");
+        let began = Instant::now();
+        drop(road.turn(&lane, None).await);
+        let (rested, ()) = tokio::join!(
+            async {
+                drop(road.turn(&lane, None).await);
+                began.elapsed()
+            },
+            async {
+                sleep_until(began + Duration::from_millis(300)).await;
+                lane.pause(Some(Duration::from_secs(7)));
+            }
+        );
+        assert_eq!(rested.as_millis(), 7_300);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_goes_along_with_a_request_does_not_wait_for_who_waits_for_its_place() {
+        let narrow = Pace {
+            width: 1,
+            rate: NonZeroU32::new(1000),
+            ..PACE
+        };
+        let road = Road::new(&narrow);
+        let lane = road.lane("a.example", "a.example");
+        let stream = road.turn(&lane, None).await;
+        let began = Instant::now();
+        let (follower, next) = tokio::join!(
+            async {
+                road.follow(&lane, None).await;
+                drop(stream);
+                began.elapsed().as_secs()
+            },
+            async {
+                drop(road.turn(&lane, None).await);
+                began.elapsed().as_secs()
+            }
+        );
+        assert_eq!((follower, next), (1, 2), "each a gap after the one before");
     }
 
     #[tokio::test(start_paused = true)]

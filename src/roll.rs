@@ -1,8 +1,9 @@
 //! The frozen list: every input row with the endpoint it names, or why it names none. Which endpoints there
 //! are, and in which lanes they run, follows from it. Reading list files is `list`'s affair.
 
-use std::collections::HashMap;
+use std::hash::{BuildHasher, RandomState};
 
+use hashbrown::HashTable;
 use serde::{Deserialize, Serialize};
 use url::Url;
 
@@ -103,7 +104,10 @@ pub struct Freezer {
     policy: AddressPolicy,
     limit: Option<u32>,
     shard: Option<(Shard, Suffixes)>,
-    numbers: HashMap<String, u32>,
+    /// The numbers of the targets, to be found by their addresses, which stand in the targets alone: there may be
+    /// a million.
+    numbers: HashTable<u32>,
+    hasher: RandomState,
     targets: Vec<Target>,
 }
 
@@ -216,7 +220,7 @@ impl Freezer {
         {
             return Some(Unmeasured::OtherShard);
         }
-        let is_known = self.numbers.contains_key(url.as_str());
+        let is_known = self.known(url).is_some();
         let is_full = self
             .limit
             .is_some_and(|limit| self.targets.len() >= limit as usize);
@@ -229,8 +233,15 @@ impl Freezer {
         self.targets
     }
 
+    /// The number of an endpoint that was named before.
+    fn known(&self, url: &Url) -> Option<u32> {
+        let is_it = |number: &u32| self.targets[*number as usize].url == *url;
+        let hash = self.hasher.hash_one(url.as_str());
+        self.numbers.find(hash, is_it).copied()
+    }
+
     fn number(&mut self, url: &Url, transport: Option<Transport>) -> u32 {
-        if let Some(&number) = self.numbers.get(url.as_str()) {
+        if let Some(number) = self.known(url) {
             let target = &mut self.targets[number as usize];
             // Listed under both transports: the newer one is asked for first.
             if target.declared != transport && transport.is_some() {
@@ -244,12 +255,15 @@ impl Freezer {
         }
         let number =
             u32::try_from(self.targets.len()).expect("a list has fewer than 2^32 endpoints");
-        self.numbers.insert(url.as_str().to_owned(), number);
         self.targets.push(Target {
             endpoint: number,
             url: url.clone(),
             declared: transport,
         });
+        let (hasher, targets) = (&self.hasher, &self.targets);
+        let hash_of = |number: &u32| hasher.hash_one(targets[*number as usize].url.as_str());
+        self.numbers
+            .insert_unique(hash_of(&number), number, hash_of);
         number
     }
 }

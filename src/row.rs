@@ -5,11 +5,13 @@ use serde::{Deserialize, Serialize};
 
 use crate::classify::Reading;
 use crate::exchange::{Exchange, Leg};
+use crate::finding::Finding;
 use crate::inquiry;
 use crate::outcome::{BodyKind, Detail, Era, Framing, Hint, Outcome, Session, Transport, Verdict};
 use crate::roll::{Aim, Entry};
 use crate::settle::Settled;
 use crate::target;
+use crate::unseen;
 
 /// Declares the row, and `COLUMNS` with what each column holds.
 macro_rules! columns {
@@ -168,6 +170,9 @@ impl<T: Cell> Cell for Option<T> {
 /// What the name of a column of the input's own gets in front.
 pub const INPUT_PREFIX: &str = "input_";
 
+/// What the name of a vantage gets in front: the column of a merged run that has its verdict.
+pub const VANTAGE_PREFIX: &str = "at_";
+
 /// The longest text of a server's that a cell holds, in characters.
 const LONGEST_SAID: usize = 200;
 
@@ -194,6 +199,7 @@ impl Row {
         let timing = decided.map(|it| it.timing).unwrap_or_default();
         let last_hop =
             attempt.and_then(|attempt| attempt.iter().rfind(|it| it.leg == Leg::Initialize));
+        let sent = exchanges.iter().filter(|it| !it.connection.shared);
         let findings: Vec<String> = entry
             .findings
             .iter()
@@ -240,9 +246,17 @@ impl Row {
             tls_ms: timing.tls_ms,
             first_byte_ms: timing.first_byte_ms,
             total_ms: timing.total_ms,
-            requests: u32::try_from(exchanges.len()).unwrap_or(u32::MAX),
+            requests: u32::try_from(sent.count()).unwrap_or(u32::MAX),
             started_at: exchanges.first().map(|it| it.started_at.to_string()),
         }
+    }
+
+    /// Adds something that was noticed beside the outcome.
+    pub fn notice(&mut self, finding: &Finding) {
+        if !self.findings.is_empty() {
+            self.findings.push(';');
+        }
+        self.findings.push_str(&finding.to_string());
     }
 }
 
@@ -267,13 +281,17 @@ pub fn framing(row: &Row) -> Option<Framing> {
 /// Makes a cell inert in a spreadsheet: what a stranger's server said must not run there.
 ///
 /// A value that starts with `=`, `+`, `-`, `@`, tab or carriage return and is no number gets a quote in
-/// front; control characters become spaces; bidirectional controls, which reorder what a reader sees, go.
+/// front; what acts becomes a space; what hides or reorders what a reader sees goes.
 #[must_use]
 pub fn inert(cell: &str) -> String {
+    // Most cells are harmless.
+    if cell.bytes().all(|it| matches!(it, b' '..=b'~')) && !cell.starts_with(['=', '+', '-', '@']) {
+        return cell.to_owned();
+    }
     let plain: String = cell
         .chars()
-        .filter(|it| !matches!(it, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}'))
-        .map(|it| if it.is_control() { ' ' } else { it })
+        .filter(|it| !unseen::hides(*it))
+        .map(|it| if unseen::acts(it) { ' ' } else { it })
         .collect();
     let dangerous = cell.starts_with(['=', '+', '-', '@', '\t', '\r'])
         || plain.starts_with(['=', '+', '-', '@']);

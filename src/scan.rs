@@ -1,14 +1,16 @@
 //! A frozen list -> evidence: every endpoint asked, in its lane, everything written as it comes.
 //! Reading lists is `cli`'s and `list`'s affair; what the evidence says is `reckon`'s.
 
+mod issuers;
 mod permission;
 
+use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::future::Future;
 use std::panic::AssertUnwindSafe;
 use std::pin::pin;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use anyhow::{Context as _, Result};
@@ -17,9 +19,10 @@ use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 use url::Url;
 
-use permission::Permissions;
+use issuers::Issuers;
+use permission::{Ban, Permissions};
 
-use crate::exchange::{Answer, Exchange, Fault, Leg, LocalFault, Reply};
+use crate::exchange::{Answer, ConnectFault, Exchange, Fault, Leg, LocalFault, Reply};
 use crate::inquiry::{self, Ask, Next, Terms};
 use crate::lanes::{self, Done};
 use crate::manifest::Manifest;
@@ -27,14 +30,19 @@ use crate::outcome::{Unmeasured, Verdict};
 use crate::probe::Prober;
 use crate::progress::{self, Counts};
 use crate::reckon;
+use crate::resolve;
 use crate::road::{Lane, Pace, Road};
+use crate::sampling::Sampling;
 use crate::store::{self, Refused, RunDir, Skipped, file};
 use crate::tally::operator;
 use crate::target::{Secrets, Suffixes, Target, scatter};
 use crate::watch::Watch;
 
 /// Records that may wait for the writer: enough to ride out a slow disk, few enough to bound memory.
-const QUEUE: usize = 256;
+const QUEUE: usize = 512;
+
+/// How long records are gathered before they are written together.
+const MOMENT: Duration = Duration::from_millis(5);
 
 /// How long the run waits when this machine has first run short of descriptors, ports or network; twice as long
 /// each further time.
@@ -94,15 +102,18 @@ pub struct Stop {
 }
 
 /// An endpoint's inquiry, as far as it has come.
-struct Inquiry {
-    target: Arc<Target>,
+struct Inquiry<'a> {
+    target: &'a Target,
     so_far: Vec<Exchange>,
 }
+
+/// What inquiries that have begun have heard so far, by the place of their target.
+type Begun = HashMap<u32, Vec<Exchange>>;
 
 /// How the pursuit of an inquiry ended for now.
 enum Pursuit {
     /// Everything was asked.
-    Complete,
+    Complete(Verdict),
     /// A confirmation is to come, once the lane's other targets have been asked.
     Later,
     /// The run is being stopped.
@@ -111,6 +122,27 @@ enum Pursuit {
     SiteClosed,
     /// The site's `robots.txt` says no, in these words.
     Forbidden(String),
+    /// It is left alone.
+    Left(Unmeasured),
+}
+
+/// How many requests each site was sent. Sites are many, so they are counted by a hash of their names.
+#[derive(Debug, Default)]
+struct Asked {
+    counts: HashMap<u64, u64>,
+    /// The site that was sent the most, the first by name of several.
+    most: Option<(String, u64)>,
+}
+
+impl Asked {
+    fn count(&mut self, site: &str) {
+        let count = self.counts.entry(scatter(site, 0)).or_default();
+        *count += 1;
+        let leads = |(name, most): &(String, u64)| (*count, Reverse(site)) > (*most, Reverse(name));
+        if self.most.as_ref().is_none_or(leads) {
+            self.most = Some((site.to_owned(), *count));
+        }
+    }
 }
 
 /// What every inquiry of a run shares.
@@ -122,11 +154,18 @@ struct Office {
     counts: Arc<Counts>,
     records: mpsc::Sender<Vec<u8>>,
     unfinished: AtomicBool,
-    /// Inquiries that a closed site has left.
-    rested: Mutex<Vec<Inquiry>>,
+    targets: Vec<Target>,
+    /// What is known of those that are to be taken up again.
+    begun: Mutex<Begun>,
+    /// Those that a closed site has left.
+    rested: Mutex<Vec<u32>>,
     /// Whether those have been taken up again.
     last_chance: AtomicBool,
-    asked: Mutex<HashMap<String, u64>>,
+    asked: Mutex<Asked>,
+    /// Answers that have come, from anyone.
+    answers: AtomicU64,
+    /// What this machine was short of for too long.
+    halted_by: Mutex<Option<LocalFault>>,
     road: Arc<Road>,
     suffixes: Suffixes,
     /// What sites let us ask, where the run keeps to that.
@@ -135,6 +174,8 @@ struct Office {
     added: Vec<String>,
     /// Tells when the instrument itself is in doubt.
     watch: Arc<Watch>,
+    /// What authorization servers said of themselves.
+    issuers: Issuers,
 }
 
 /// Asks every endpoint that has not been asked to the end, and gives the finished manifest.
@@ -158,11 +199,13 @@ pub async fn run(run: Run, stop: Stop, show_progress: bool) -> Result<Manifest> 
         .iter()
         .fold(Suffixes::default(), |suffixes, it| suffixes.with(it));
     let (counts, total) = (Arc::new(Counts::default()), targets.len() as u64);
-    let (targets, left_out) = sample(targets, manifest.max_per_site, &suffixes, manifest.seed);
-    let inquiries = open_inquiries(&dir, targets, &terms, &counts)?;
+    let (targets, mut left_out) = drawn(targets, manifest.sample, &suffixes, manifest.seed);
+    let (targets, more) = sample(targets, manifest.max_per_site, &suffixes, manifest.seed);
+    left_out.extend(more);
+    let (open, begun) = open_inquiries(&dir, &targets, &terms, &counts)?;
     let lanes = lanes::lanes(
-        inquiries,
-        |it: &Inquiry| suffixes.site(&it.target.url),
+        open,
+        |place| suffixes.site(&targets[*place as usize].url),
         manifest.seed,
     );
 
@@ -190,14 +233,19 @@ pub async fn run(run: Run, stop: Stop, show_progress: bool) -> Result<Manifest> 
         counts: Arc::clone(&counts),
         records,
         unfinished: AtomicBool::new(false),
+        targets,
+        begun: Mutex::new(begun),
         rested: Mutex::default(),
         last_chance: AtomicBool::new(false),
         asked: Mutex::default(),
+        answers: AtomicU64::new(0),
+        halted_by: Mutex::default(),
         road: Road::new(&pace),
         suffixes,
         permissions: manifest.robots.then(Permissions::default),
         added: manifest.suffixes.clone(),
         watch: Arc::clone(&watch),
+        issuers: Issuers::default(),
     });
     let (over, watched) = (CancellationToken::new(), Arc::clone(&watch));
     let watching = tokio::spawn({
@@ -205,8 +253,7 @@ pub async fn run(run: Run, stop: Stop, show_progress: bool) -> Result<Manifest> 
         async move { watched.keep(over, give_up).await }
     });
     for endpoint in left_out {
-        office.skip(endpoint, Unmeasured::SampledOut).await;
-        office.counts.finish(Verdict::Unmeasured);
+        office.leave(endpoint, Unmeasured::SampledOut).await;
     }
     let mut stopped_hard = drive(&office, lanes, pace, &stop).await;
     // What was left alone because its site asked for a rest gets one more chance, now that time has passed.
@@ -214,7 +261,7 @@ pub async fn run(run: Run, stop: Stop, show_progress: bool) -> Result<Manifest> 
     if !stopped_hard && !rested.is_empty() {
         let lanes = lanes::lanes(
             rested,
-            |it: &Inquiry| office.suffixes.site(&it.target.url),
+            |place| office.suffixes.site(&office.target(*place).url),
             manifest.seed,
         );
         stopped_hard = drive(&office, lanes, pace, &stop).await;
@@ -235,14 +282,16 @@ pub async fn run(run: Run, stop: Stop, show_progress: bool) -> Result<Manifest> 
     manifest.complete =
         !stopped_hard && !stop.soft.is_cancelled() && !office.unfinished.load(Ordering::Relaxed);
     manifest.requests += counts.requests();
-    let asked = office
+    manifest.halted_by = *office
+        .halted_by
+        .lock()
+        .unwrap_or_else(PoisonError::into_inner);
+    let most = office
         .asked
         .lock()
         .unwrap_or_else(PoisonError::into_inner)
+        .most
         .clone();
-    let most = asked
-        .into_iter()
-        .max_by(|(a_site, a), (b_site, b)| a.cmp(b).then(b_site.cmp(a_site)));
     if most.as_ref().map(|it| it.1) > manifest.most_asked.as_ref().map(|it| it.1) {
         manifest.most_asked = most;
     }
@@ -255,17 +304,12 @@ pub async fn run(run: Run, stop: Stop, show_progress: bool) -> Result<Manifest> 
 }
 
 /// Drives the lanes until all are done, or the run is stopped at once, which it says.
-async fn drive(office: &Arc<Office>, lanes: Vec<Vec<Inquiry>>, pace: Pace, stop: &Stop) -> bool {
+async fn drive(office: &Arc<Office>, lanes: Vec<Vec<u32>>, pace: Pace, stop: &Stop) -> bool {
     let desk = Arc::clone(office);
-    let mut driving = tokio::spawn(lanes::drive(
-        lanes,
-        pace,
-        stop.soft.clone(),
-        move |inquiry| {
-            let office = Arc::clone(&desk);
-            async move { office.pursue(inquiry).await }
-        },
-    ));
+    let mut driving = tokio::spawn(lanes::drive(lanes, pace, stop.soft.clone(), move |place| {
+        let office = Arc::clone(&desk);
+        async move { office.pursue(place).await }
+    }));
     tokio::select! {
         _ = &mut driving => false,
         () = stop.hard.cancelled() => {
@@ -286,6 +330,19 @@ pub fn write_manifest(dir: &RunDir, manifest: &Manifest) -> Result<()> {
         serde_json::to_writer_pretty(&mut *to, manifest)?;
         Ok(to.write_all(b"\n")?)
     })
+}
+
+/// The targets that a sample of the list holds, and the numbers of the others.
+pub(crate) fn drawn(
+    targets: Vec<Target>,
+    sample: Option<Sampling>,
+    suffixes: &Suffixes,
+    seed: u64,
+) -> (Vec<Target>, Vec<u32>) {
+    match sample {
+        Some(sample) => sample.draw(targets, suffixes, seed),
+        None => (targets, Vec::new()),
+    }
 }
 
 /// The targets to ask, at most so many of each site, and the numbers of those left out. The seed draws, and
@@ -311,45 +368,42 @@ pub(crate) fn sample(
     (kept, left_out)
 }
 
-/// The inquiries that are not complete, with what their evidence holds already.
+/// The places of the targets whose inquiries are not complete, and what their evidence holds already.
 fn open_inquiries(
     dir: &RunDir,
-    targets: Vec<Target>,
+    targets: &[Target],
     terms: &Terms,
     counts: &Counts,
-) -> Result<Vec<Inquiry>> {
+) -> Result<(Vec<u32>, Begun)> {
     let mut evidence = dir.evidence()?;
-    let mut open = Vec::new();
-    for target in targets {
+    let (mut open, mut begun) = (Vec::new(), Begun::new());
+    for (place, target) in (0u32..).zip(targets) {
         let (mut so_far, _) = reckon::split(evidence.of(target.endpoint)?);
         let secrets = Secrets::of(&target.url);
         for exchange in &mut so_far {
             exchange.request.url = secrets.restore(&exchange.request.url);
         }
-        if so_far.is_empty() || inquiry::next(&target, &so_far, terms) != Next::Done {
-            open.push(Inquiry {
-                target: Arc::new(target),
-                so_far,
-            });
+        if so_far.is_empty() {
+            open.push(place);
+        } else if let Next::Done(verdict) = inquiry::next(target, &so_far, terms) {
+            counts.finish(verdict);
         } else {
-            counts.finish(verdict(&target, terms, &so_far));
+            open.push(place);
+            begun.insert(place, so_far);
         }
     }
-    Ok(open)
+    Ok((open, begun))
 }
 
-fn verdict(target: &Target, terms: &Terms, exchanges: &[Exchange]) -> Verdict {
-    inquiry::settled(target, &terms.version, exchanges)
-        .map_or(Verdict::Unmeasured, |it| it.reading.verdict)
-}
-
-/// Writes what comes, in batches: everything that waits goes to the operating system together.
+/// Writes what comes, in batches: everything that has come in a moment goes to the operating system together.
 fn drain(
     mut queue: mpsc::Receiver<Vec<u8>>,
     writer: &mut crate::store::EvidenceWriter,
 ) -> Result<()> {
     while let Some(record) = queue.blocking_recv() {
         writer.add(&record)?;
+        // A wake-up for each record would cost more than the record.
+        std::thread::sleep(MOMENT);
         while let Ok(record) = queue.try_recv() {
             writer.add(&record)?;
         }
@@ -360,23 +414,30 @@ fn drain(
 
 impl Office {
     /// Pursues an inquiry until it is complete, or wants to be taken up again later.
-    async fn pursue(&self, mut inquiry: Inquiry) -> Done<Inquiry> {
-        let endpoint = inquiry.target.endpoint;
+    async fn pursue(&self, place: u32) -> Done<u32> {
+        let target = self.target(place);
+        let endpoint = target.endpoint;
+        let so_far = self.begun().remove(&place).unwrap_or_default();
+        let mut inquiry = Inquiry { target, so_far };
         match unwinding(self.ask_all(&mut inquiry)).await {
-            Ok(Pursuit::Complete) => {}
-            Ok(Pursuit::Later) => return Done::Again(inquiry),
+            Ok(Pursuit::Complete(verdict)) => self.counts.finish(verdict),
+            Ok(Pursuit::Later) => {
+                self.begun().insert(place, inquiry.so_far);
+                return Done::Again(place);
+            }
             Ok(Pursuit::Stopped) => {
                 self.unfinished.store(true, Ordering::Relaxed);
                 return Done::Finished;
             }
             Ok(Pursuit::SiteClosed) if !self.last_chance.load(Ordering::Relaxed) => {
+                self.begun().insert(place, inquiry.so_far);
                 self.rested
                     .lock()
                     .unwrap_or_else(PoisonError::into_inner)
-                    .push(inquiry);
+                    .push(place);
                 return Done::Finished;
             }
-            Ok(Pursuit::SiteClosed) => self.skip(endpoint, Unmeasured::SitePaused).await,
+            Ok(Pursuit::SiteClosed) => self.leave(endpoint, Unmeasured::SitePaused).await,
             Ok(Pursuit::Forbidden(rule)) => {
                 self.write(store::line(&Refused {
                     refused: rule,
@@ -384,25 +445,31 @@ impl Office {
                 }))
                 .await;
                 self.counts.finish(Verdict::Unprobeable);
-                return Done::Finished;
             }
+            Ok(Pursuit::Left(why)) => self.leave(endpoint, why).await,
             // A panic of ours says nothing of the endpoint.
-            Err(()) => self.skip(endpoint, Unmeasured::InstrumentError).await,
+            Err(()) => self.leave(endpoint, Unmeasured::InstrumentError).await,
         }
-        self.counts
-            .finish(verdict(&inquiry.target, &self.terms, &inquiry.so_far));
         Done::Finished
     }
 
-    /// The inquiries that closed sites have left, with their sites opened again.
-    fn give_another_chance(&self) -> Vec<Inquiry> {
+    /// What closed sites have left, with their sites opened again.
+    fn give_another_chance(&self) -> Vec<u32> {
         let rested =
             std::mem::take(&mut *self.rested.lock().unwrap_or_else(PoisonError::into_inner));
         self.last_chance.store(true, Ordering::Relaxed);
-        for inquiry in &rested {
-            self.lane(&inquiry.target.url).relax();
+        for place in &rested {
+            self.lane(&self.target(*place).url).relax();
         }
         rested
+    }
+
+    fn target(&self, place: u32) -> &Target {
+        &self.targets[place as usize]
+    }
+
+    fn begun(&self) -> MutexGuard<'_, Begun> {
+        self.begun.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn lane(&self, url: &Url) -> Arc<Lane> {
@@ -424,7 +491,9 @@ impl Office {
         }
     }
 
-    async fn skip(&self, endpoint: u32, why: Unmeasured) {
+    /// Leaves an endpoint unmeasured.
+    async fn leave(&self, endpoint: u32, why: Unmeasured) {
+        self.counts.finish(Verdict::Unmeasured);
         self.write(store::line(&Skipped {
             skipped: why,
             endpoint,
@@ -432,14 +501,14 @@ impl Office {
         .await;
     }
 
-    async fn ask_all(&self, inquiry: &mut Inquiry) -> Pursuit {
+    async fn ask_all(&self, inquiry: &mut Inquiry<'_>) -> Pursuit {
         let headers = self.headers.of(inquiry.target.endpoint);
         let secrets = Secrets::of(&inquiry.target.url).and_headers(headers);
         let home = self.lane(&inquiry.target.url);
         let mut first = true;
         loop {
-            let mut ask = match inquiry::next(&inquiry.target, &inquiry.so_far, &self.terms) {
-                Next::Done => return Pursuit::Complete,
+            let mut ask = match inquiry::next(inquiry.target, &inquiry.so_far, &self.terms) {
+                Next::Done(verdict) => return Pursuit::Complete(verdict),
                 Next::Ask(ask) => ask,
                 // Taken up again: now it is later.
                 Next::Later(ask) if first => ask,
@@ -455,20 +524,34 @@ impl Office {
                 return Pursuit::SiteClosed;
             }
             if inquiry.so_far.is_empty()
-                && let Some(rule) = self
+                && let Some(ban) = self
                     .forbidden(inquiry.target.endpoint, &inquiry.target.url)
                     .await
             {
-                return Pursuit::Forbidden(rule);
+                return match ban {
+                    Ban::Rule(rule) => Pursuit::Forbidden(rule),
+                    Ban::Unknown(why) => Pursuit::Left(why),
+                    Ban::Stopped => Pursuit::Stopped,
+                };
             }
             first = false;
-            tokio::time::sleep(Duration::from_millis(ask.wait_ms)).await;
+            if ask.wait_ms > 0 {
+                tokio::time::sleep(Duration::from_millis(ask.wait_ms)).await;
+            }
             add_headers(&mut ask, &inquiry.target.url, headers);
-            // A redirect can lead to another site: it is asked in that site's lane.
-            let lane = Url::parse(&ask.request.url)
-                .map_or_else(|_| Arc::clone(&home), |url| self.lane(&url));
-            for exchange in self.ask(inquiry.target.endpoint, &ask, &lane).await {
-                heed(&exchange, &lane).await;
+            let endpoint = inquiry.target.endpoint;
+            let asked = self.ask(endpoint, &ask, &inquiry.target.url, &home);
+            // With headers of the operator's, an answer may be for this endpoint alone.
+            let exchanges = if ask.leg == Leg::IssuerMetadata && headers.is_empty() {
+                // Boxed, because it is rare and large.
+                Box::pin(self.issuers.asked_once(endpoint, &ask, asked)).await
+            } else {
+                asked.await
+            };
+            let Some(exchanges) = exchanges else {
+                return Pursuit::Stopped;
+            };
+            for exchange in exchanges {
                 self.watch.note(&exchange);
                 self.write_news().await;
                 self.write(shown(&exchange, &secrets)).await;
@@ -477,12 +560,27 @@ impl Office {
         }
     }
 
-    /// Sends one request in its lane. Where this machine has run short of something, the whole run waits and the
-    /// request is sent again: what is ours is no verdict on anyone.
-    async fn ask(&self, endpoint: u32, ask: &Ask, lane: &Lane) -> Vec<Exchange> {
+    /// Sends one request in its lane, and heeds what its site says of the pace. Where this machine has run short
+    /// of something, the whole run waits and the request is sent again: what is ours is no verdict on anyone. Where
+    /// that lasts, the run is halted, and `None` comes of the request.
+    async fn ask(
+        &self,
+        endpoint: u32,
+        ask: &Ask,
+        home: &Url,
+        lane: &Arc<Lane>,
+    ) -> Option<Vec<Exchange>> {
         let mut wait = SHORTAGE_WAIT;
+        let answers = self.answers.load(Ordering::Relaxed);
         loop {
             let way = self.prober.find(&ask.request.url).await;
+            // A redirect can lead to another site: it is asked in that site's lane.
+            let elsewhere = way
+                .to
+                .as_ref()
+                .filter(|to| to.host() != home.host())
+                .map(|to| self.lane(to));
+            let lane = elsewhere.as_ref().unwrap_or(lane);
             // A name that leads nowhere costs its site no request, and needs no turn.
             let place = match way.first() {
                 Some(address) => {
@@ -501,8 +599,28 @@ impl Office {
             self.counts.end_request();
             self.watch.meters.end_request();
             drop(place);
-            if wait > LONGEST_SHORTAGE_WAIT || !exchanges.iter().any(is_our_shortage) {
-                return exchanges;
+            let others_answer = self.answers.load(Ordering::Relaxed) > answers;
+            let short = exchanges
+                .iter()
+                .find_map(|it| shortage(&it.reply, others_answer, resolve::has_network));
+            let Some(short) = short else {
+                for exchange in &exchanges {
+                    self.heed(exchange, lane);
+                }
+                return Some(exchanges);
+            };
+            if wait > LONGEST_SHORTAGE_WAIT && self.watch.doubt_now() {
+                // Who keeps watch waits, and gives up in its own time.
+                self.watch.ready(&self.stop.soft).await;
+                wait = SHORTAGE_WAIT;
+            }
+            if wait > LONGEST_SHORTAGE_WAIT || self.stop.soft.is_cancelled() {
+                *self
+                    .halted_by
+                    .lock()
+                    .unwrap_or_else(PoisonError::into_inner) = Some(short);
+                self.stop.soft.cancel();
+                return None;
             }
             self.road.hold(wait);
             tokio::time::sleep(wait).await;
@@ -510,13 +628,24 @@ impl Office {
         }
     }
 
+    /// Takes a site's word that it has enough for now.
+    fn heed(&self, exchange: &Exchange, lane: &Lane) {
+        let Some(answer) = exchange.answer() else {
+            return;
+        };
+        self.answers.fetch_add(1, Ordering::Relaxed);
+        if matches!(answer.status, 429 | 503) {
+            lane.pause(retry_after(answer, exchange.started_at));
+        } else if exchange.leg != Leg::Close {
+            lane.relax();
+        }
+    }
+
     fn note_asked(&self, lane: &Lane) {
-        *self
-            .asked
+        self.asked
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
-            .entry(lane.site().to_owned())
-            .or_default() += 1;
+            .count(lane.site());
     }
 }
 
@@ -534,22 +663,21 @@ fn add_headers(ask: &mut Ask, home: &Url, headers: &[(String, String)]) {
     }
 }
 
-/// Whether an exchange failed for want of something on this machine.
-fn is_our_shortage(exchange: &Exchange) -> bool {
-    matches!(
-        exchange.reply,
-        Reply::Fault(Fault::Local(LocalFault::Exhausted | LocalFault::NoNetwork))
-    )
-}
-
-/// Takes a site's word that it has enough for now.
-async fn heed(exchange: &Exchange, lane: &Lane) {
-    match exchange.answer() {
-        Some(answer) if matches!(answer.status, 429 | 503) => {
-            lane.pause(retry_after(answer, exchange.started_at)).await;
+/// What this machine is short of, where an exchange failed for that. An address without a route is the network's
+/// doing only where there is no route to anywhere, and nobody else answers.
+fn shortage(
+    reply: &Reply,
+    others_answer: bool,
+    has_network: impl Fn() -> bool,
+) -> Option<LocalFault> {
+    match reply {
+        Reply::Fault(Fault::Local(it @ (LocalFault::Exhausted | LocalFault::NoNetwork))) => {
+            Some(*it)
         }
-        Some(_) if exchange.leg != Leg::Close => lane.relax(),
-        Some(_) | None => {}
+        Reply::Fault(Fault::Connect(ConnectFault::NoRoute)) if !others_answer && !has_network() => {
+            Some(LocalFault::NoNetwork)
+        }
+        Reply::Fault(_) | Reply::Answer(_) => None,
     }
 }
 
@@ -608,6 +736,38 @@ mod tests {
             panic!("a defect of ours")
         };
         assert_eq!(unwinding::<()>(fails).await, Err(()));
+    }
+
+    #[test]
+    fn what_this_machine_is_short_of_is_told_from_what_a_host_lacks() {
+        let fault = |fault| Reply::Fault(fault);
+        let exhausted = fault(Fault::Local(LocalFault::Exhausted));
+        let no_route = fault(Fault::Connect(ConnectFault::NoRoute));
+        let refused = fault(Fault::Connect(ConnectFault::Refused));
+        for (reply, others_answer, network, short) in [
+            (&exhausted, true, true, Some(LocalFault::Exhausted)),
+            (&no_route, false, false, Some(LocalFault::NoNetwork)),
+            (&no_route, false, true, None),
+            (&no_route, true, false, None),
+            (&refused, false, false, None),
+        ] {
+            assert_eq!(shortage(reply, others_answer, || network), short);
+        }
+    }
+
+    #[test]
+    fn the_site_asked_most_is_the_first_by_name_of_several() {
+        let mut asked = Asked::default();
+        for site in [
+            "b.example",
+            "a.example",
+            "c.example",
+            "b.example",
+            "a.example",
+        ] {
+            asked.count(site);
+        }
+        assert_eq!(asked.most, Some(("a.example".to_owned(), 2)));
     }
 
     #[test]

@@ -26,21 +26,52 @@ pub fn wilson(count: u64, total: u64) -> Option<Interval> {
     if total == 0 {
         return None;
     }
-    let n = float(total);
-    let share = float(count.min(total)) / n;
+    let share = float(count.min(total)) / float(total);
+    let interval = wilson_sized(share, float(total));
+    Some(Interval {
+        // At the ends the formula is exactly 0 or 1, and floating point is not.
+        low: if count == 0 { 0.0 } else { interval.low },
+        high: if count >= total { 1.0 } else { interval.high },
+    })
+}
+
+/// The same interval of a share that comes from as much as a simple sample of size `n` would be worth.
+#[must_use]
+pub fn wilson_sized(share: f64, n: f64) -> Interval {
+    if n <= 0.0 {
+        return Interval {
+            low: 0.0,
+            high: 1.0,
+        };
+    }
     let spread = Z * Z / n;
     let centre = share + spread / 2.0;
     let reach = Z * (share * (1.0 - share) / n + spread / (4.0 * n)).sqrt();
     let end = |at: f64| (at / (1.0 + spread)).clamp(0.0, 1.0);
-    Some(Interval {
-        // At the ends the formula is exactly 0 or 1, and floating point is not.
-        low: if count == 0 { 0.0 } else { end(centre - reach) },
-        high: if count >= total {
-            1.0
-        } else {
-            end(centre + reach)
-        },
-    })
+    Interval {
+        low: end(centre - reach),
+        high: end(centre + reach),
+    }
+}
+
+/// By how much the normal quantile falls short of Student's with so many degrees of freedom, as a factor: 1 for
+/// many, 0.154 for one. Cornish and Fisher's expansion (Abramowitz and Stegun 26.7.5) from three on, exact below.
+#[must_use]
+pub fn normal_to_student(freedom: usize) -> f64 {
+    let student = match freedom {
+        0 => return 0.0,
+        1 => 12.706_204_736_174_698,
+        2 => 4.302_652_729_749_464,
+        _ => {
+            let v = float(freedom as u64);
+            let z2 = Z * Z;
+            let first = (z2 + 1.0) / 4.0;
+            let second = ((5.0 * z2 + 16.0) * z2 + 3.0) / 96.0;
+            let third = (((3.0 * z2 + 19.0) * z2 + 17.0) * z2 - 15.0) / 384.0;
+            Z * (1.0 + first / v + second / (v * v) + third / (v * v * v))
+        }
+    };
+    Z / student
 }
 
 /// `count` as a fraction of `total`, 0 where there is no total.
@@ -57,7 +88,7 @@ pub fn fraction(count: u64, total: u64) -> f64 {
     clippy::cast_precision_loss,
     reason = "a census of more than 2^53 rows is not to be feared"
 )]
-const fn float(count: u64) -> f64 {
+pub(crate) const fn float(count: u64) -> f64 {
     count as f64
 }
 
@@ -212,6 +243,21 @@ mod tests {
         let of = |texts: &[&str]| fingerprint(texts.iter().copied());
         assert_eq!(of(&["a", "b"]).len(), 16);
         assert_ne!(of(&["a", "b"]), of(&["ab"]));
+    }
+
+    #[test]
+    fn a_few_sites_are_less_sure_than_many() {
+        // Student's 97.5 % quantiles by the tables.
+        for (freedom, quantile) in [
+            (1, 12.7062),
+            (2, 4.3027),
+            (3, 3.1824),
+            (5, 2.5706),
+            (30, 2.0423),
+        ] {
+            let got = Z / normal_to_student(freedom);
+            assert!((got - quantile).abs() < 0.03, "{freedom}: {got}");
+        }
     }
 
     #[test]

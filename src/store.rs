@@ -36,8 +36,12 @@ pub mod file {
     pub const CHECKS: &str = "checks.csv";
     /// The same, a line a server.
     pub const SERVERS: &str = "servers.csv";
+    /// How far the servers are on the way to 2026-07-28.
+    pub const READINESS: &str = "readiness.csv";
     /// The columns of the CSV files, for programs.
     pub const DATA_PACKAGE: &str = "datapackage.json";
+    /// The control arm: a run directory in the run directory.
+    pub const CONTROL: &str = "control";
     /// Held while a run writes here.
     pub const LOCK: &str = ".lock";
 }
@@ -129,6 +133,38 @@ pub fn line(record: &impl Serialize) -> Result<Vec<u8>> {
     let mut line = serde_json::to_vec(record).context("cannot spell out a record")?;
     line.push(b'\n');
     Ok(line)
+}
+
+/// The same line of evidence under another endpoint's number; the rest stays byte for byte.
+///
+/// # Errors
+/// When it is no line of evidence.
+pub fn renumbered(line: &[u8], number: impl FnOnce(u32) -> Result<u32>) -> Result<Vec<u8>> {
+    const HEAD: &[u8] = b"{\"endpoint\":";
+    let Some(rest) = line.strip_prefix(HEAD) else {
+        return match Record::read(line).context("it is no record")? {
+            Record::Skipped(it) => self::line(&Skipped {
+                endpoint: number(it.endpoint)?,
+                ..it
+            }),
+            Record::Refused(it) => self::line(&Refused {
+                endpoint: number(it.endpoint)?,
+                ..it
+            }),
+            Record::Exchange(it) => self::line(&Exchange {
+                endpoint: number(it.endpoint)?,
+                ..*it
+            }),
+            // It is about no endpoint.
+            Record::Doubt(_) => Ok(line.to_vec()),
+        };
+    };
+    let digits = rest.iter().take_while(|it| it.is_ascii_digit()).count();
+    let (own, rest) = rest.split_at(digits);
+    let own: u32 = std::str::from_utf8(own)?
+        .parse()
+        .context("it has no endpoint's number")?;
+    Ok([HEAD, number(own)?.to_string().as_bytes(), rest].concat())
 }
 
 impl RunDir {
@@ -248,22 +284,58 @@ impl RunDir {
         &self,
         mut each: impl FnMut(T) -> Result<()>,
     ) -> Result<()> {
+        for row in self.targets()? {
+            each(row?)?;
+        }
+        Ok(())
+    }
+
+    /// The rows of the frozen list, one after the other; a line that cannot be understood is named.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    pub fn targets<T: serde::de::DeserializeOwned>(
+        &self,
+    ) -> Result<impl Iterator<Item = Result<T>> + use<T>> {
         let path = self.file(file::TARGETS);
         let reader = BufReader::new(
             File::open(&path).with_context(|| format!("cannot read {}", path.display()))?,
         );
-        for (number, line) in reader.lines().enumerate() {
+        Ok(reader.lines().enumerate().map(move |(number, line)| {
             let line = line.with_context(|| format!("cannot read {}", path.display()))?;
-            let row = serde_json::from_str(&line).with_context(|| {
+            serde_json::from_str(&line).with_context(|| {
                 format!(
                     "{} line {}: cannot understand it",
                     path.display(),
                     number + 1
                 )
-            })?;
-            each(row)?;
+            })
+        }))
+    }
+
+    /// Hands on every whole line of the evidence, as it stands there.
+    ///
+    /// # Errors
+    /// When it cannot be read, or `each` fails.
+    pub fn each_line(&self, mut each: impl FnMut(&[u8]) -> Result<()>) -> Result<()> {
+        let path = self.file(file::EVIDENCE);
+        if !path.exists() {
+            return Ok(());
         }
-        Ok(())
+        let file = File::open(&path).with_context(|| format!("cannot read {}", path.display()))?;
+        let mut reader = BufReader::with_capacity(1 << 20, file);
+        let mut line = Vec::new();
+        loop {
+            line.clear();
+            reader
+                .read_until(b'\n', &mut line)
+                .with_context(|| format!("cannot read {}", path.display()))?;
+            // A line without an end is one that a killed run left half-written.
+            if line.last() != Some(&b'\n') {
+                return Ok(());
+            }
+            each(&line)?;
+        }
     }
 
     /// Opens the evidence to append to. A line that a killed run left half-written is cut off.
@@ -316,11 +388,11 @@ impl RunDir {
             if length == 0 || line.last() != Some(&b'\n') {
                 break;
             }
-            let about: About = serde_json::from_slice(&line).with_context(|| {
+            let endpoint = endpoint_of(&line).with_context(|| {
                 format!("{} line {number}: cannot understand it", path.display())
             })?;
             index.push(Place {
-                endpoint: about.endpoint,
+                endpoint,
                 offset,
                 length: u32::try_from(length).unwrap_or(u32::MAX),
             });
@@ -336,10 +408,21 @@ impl RunDir {
     }
 }
 
-/// What every line of evidence has; the rest is not looked at while the index is made.
-#[derive(Deserialize)]
-struct About {
-    endpoint: u32,
+/// What every line of evidence has; the rest is not looked at while the index is made. Our own exchanges begin
+/// with it.
+fn endpoint_of(line: &[u8]) -> serde_json::Result<u32> {
+    #[derive(Deserialize)]
+    struct About {
+        endpoint: u32,
+    }
+    let first = line
+        .strip_prefix(b"{\"endpoint\":")
+        .and_then(|rest| rest.split(|byte| *byte == b',').next())
+        .and_then(|digits| std::str::from_utf8(digits).ok()?.parse().ok());
+    match first {
+        Some(endpoint) => Ok(endpoint),
+        None => serde_json::from_slice(line).map(|it: About| it.endpoint),
+    }
 }
 
 /// Where a record stands.
@@ -373,11 +456,10 @@ impl Evidence {
         let Some(file) = &mut self.file else {
             return Ok(Vec::new());
         };
-        let mut records = Vec::new();
+        let (mut records, mut line) = (Vec::new(), Vec::new());
         for place in places {
-            let mut line = vec![0; place.length as usize];
-            file.seek(SeekFrom::Start(place.offset))
-                .and_then(|_| file.read_exact(&mut line))
+            line.resize(place.length as usize, 0);
+            read_at(file, &mut line, place.offset)
                 .with_context(|| format!("cannot read {}", self.path.display()))?;
             let record = Record::read(&line).with_context(|| {
                 format!(
@@ -430,6 +512,19 @@ impl EvidenceWriter {
         self.file
             .flush()
             .with_context(|| format!("cannot write {}", self.path.display()))
+    }
+}
+
+/// Fills a buffer from a place in a file.
+fn read_at(file: &mut File, buffer: &mut [u8], offset: u64) -> io::Result<()> {
+    #[cfg(unix)]
+    {
+        std::os::unix::fs::FileExt::read_exact_at(file, buffer, offset)
+    }
+    #[cfg(not(unix))]
+    {
+        file.seek(SeekFrom::Start(offset))?;
+        file.read_exact(buffer)
     }
 }
 
@@ -529,6 +624,22 @@ mod tests {
             .map(|endpoint| evidence.of(endpoint).unwrap().len())
             .collect();
         assert_eq!(counts, [1, 0, 2]);
+    }
+
+    #[test]
+    fn a_record_keeps_every_byte_but_its_number() {
+        let line = br#"{"endpoint":7,"attempt":0,"x":1.10}
+"#;
+        assert_eq!(
+            renumbered(line, |number| Ok(number + 35)).unwrap(),
+            br#"{"endpoint":42,"attempt":0,"x":1.10}
+"#
+        );
+        assert_eq!(
+            renumbered(&skipped_line(3), |_| Ok(9)).unwrap(),
+            skipped_line(9)
+        );
+        assert!(renumbered(b"{\"endpoint\":x}\n", Ok).is_err());
     }
 
     #[test]

@@ -1,98 +1,208 @@
 //! One endpoint's exchanges -> the whole story of it on a screen: what was sent, what came back, what was
 //! concluded, and a `curl` line to see it for oneself. Pure text; whatever a server said is inert in it.
 
+mod checks;
+
 use std::fmt::Write as _;
 
+use serde_json::{Value, json};
+
+use crate::catalogue::Checked;
 use crate::coding;
-use crate::exchange::{Answer, BodyEnd, Exchange, Fault, Reply, Request};
+use crate::exchange::{Answer, BodyEnd, Exchange, Fault, Leg, Reply, Request, Timing};
+use crate::explain;
 use crate::finding::{Check, Finding};
 use crate::row::Row;
+use crate::unseen;
+use crate::wrap::wrap;
 
-/// How much of a body is shown, in characters.
+pub use checks::change_first;
+
+/// How wide a story is, in columns.
+const WIDTH: usize = 80;
+
+/// How much of the body that decided is shown, in characters.
 const BODY_SHOWN: usize = 1200;
+
+/// How much of any other body is shown, in characters.
+const OTHER_BODY_SHOWN: usize = 240;
 
 /// How much of a header's value is shown, in characters.
 const VALUE_SHOWN: usize = 160;
 
+/// Everything there is to tell of one endpoint.
+#[derive(Debug, Clone, Copy)]
+pub struct Known<'a> {
+    /// Its line of the results.
+    pub row: &'a Row,
+    /// What was exchanged with it, in order, secrets taken out.
+    pub exchanges: &'a [Exchange],
+    /// Which of them decided, where one did.
+    pub decided_by: Option<usize>,
+    /// What was noticed beside the outcome.
+    pub findings: &'a [Finding],
+    /// What became of the checks; empty where nothing was measured.
+    pub checked: &'a [Checked],
+}
+
 /// Tells the story.
 #[must_use]
-pub fn story(row: &Row, exchanges: &[Exchange], findings: &[Finding]) -> String {
+pub fn story(known: &Known<'_>) -> String {
     let mut out = String::new();
-    for (number, exchange) in exchanges.iter().enumerate() {
-        let _ = writeln!(
-            out,
-            "{}. {} (attempt {})",
-            number + 1,
-            exchange.leg.about(),
-            exchange.attempt + 1
-        );
-        sent(&mut out, &exchange.request);
-        match &exchange.reply {
-            Reply::Answer(answer) => came(&mut out, answer),
-            Reply::Fault(fault) => {
-                let _ = writeln!(out, "   < {}", words(*fault));
-            }
-        }
-        let timing = [
-            ("dns", exchange.timing.dns_ms),
-            ("connect", exchange.timing.connect_ms),
-            ("tls", exchange.timing.tls_ms),
-            ("first byte", exchange.timing.first_byte_ms),
-            ("total", exchange.timing.total_ms),
-        ];
-        let timing: Vec<String> = timing
-            .iter()
-            .filter_map(|(name, ms)| ms.map(|ms| format!("{name} {ms:.1} ms")))
-            .collect();
-        let peer = exchange
-            .connection
-            .peer
-            .map(|peer| format!(" from {peer}"))
-            .unwrap_or_default();
-        let _ = writeln!(out, "   {}{peer}\n", timing.join(", "));
-    }
-    let _ = writeln!(
-        out,
-        "{}",
-        inert(row.endpoint.as_deref().unwrap_or(&row.url))
-    );
-    let _ = writeln!(
-        out,
-        "outcome   {} ({}): {}",
-        row.outcome,
-        inert(&row.detail),
-        row.outcome.about()
-    );
-    let _ = writeln!(out, "verdict   {}: {}", row.verdict, row.verdict.about());
-    if let Some(hint) = row.hint {
-        let _ = writeln!(out, "hint      {hint}: {}", hint.about());
-    }
-    let _ = writeln!(out, "era       {}: {}", row.era, row.era.about());
-    for (name, value) in [
-        ("version", &row.protocol_version),
-        ("server", &row.server_name),
-    ] {
-        if let Some(value) = value {
-            let _ = writeln!(out, "{name:<9} {}", inert(value));
-        }
-    }
-    for finding in findings {
-        let about = finding
-            .about
-            .as_deref()
-            .map(|about| format!(" [{}]", inert(about)))
-            .unwrap_or_default();
-        let _ = writeln!(
-            out,
-            "finding   {}{about}: {}",
-            finding.check,
-            Check::about(finding.check)
+    for (number, exchange) in known.exchanges.iter().enumerate() {
+        let shown = if known.decided_by == Some(number) {
+            BODY_SHOWN
+        } else {
+            OTHER_BODY_SHOWN
+        };
+        told(
+            &mut out,
+            number,
+            exchange,
+            &known.exchanges[..number],
+            shown,
         );
     }
-    if let Some(exchange) = exchanges.first() {
-        let _ = writeln!(out, "\n{}", curl(&exchange.request));
+    if known.exchanges.len() > 1 {
+        out.push_str("Headers that were said before in the same words are left out.\n\n");
+    }
+    concluded(&mut out, known);
+    out.push_str(&checks::told(known.checked));
+    let change = change_first(known.row, known.checked);
+    let _ = writeln!(out, "\n{}", labelled("change", &inert(&change)));
+    if let Some(request) = reproduced(known) {
+        let _ = writeln!(out, "\n{}", curl(request));
     }
     out
+}
+
+/// The story for programs: the row, what decided, every exchange and every check.
+#[must_use]
+pub fn json(known: &Known<'_>) -> Value {
+    json!({
+        "row": known.row,
+        "findings": known.findings,
+        "decided_by": known.decided_by,
+        "rule": explain::rule(known.row.outcome),
+        "checks": known.checked.iter().map(checks::json).collect::<Vec<_>>(),
+        "change_first": change_first(known.row, known.checked),
+        "curl": reproduced(known).map(curl),
+        "exchanges": known.exchanges,
+    })
+}
+
+/// What was concluded, and by which rule.
+fn concluded(out: &mut String, known: &Known<'_>) {
+    let row = known.row;
+    let endpoint = row.endpoint.as_deref().unwrap_or(&row.url);
+    let _ = writeln!(out, "{}", inert(endpoint));
+    let detail = explain::detail(row.outcome, &row.detail);
+    let said = format!("{} {}", row.outcome.about(), detail);
+    let outcome = format!("{} ({}): {said}", row.outcome, inert(&row.detail));
+    let by = known
+        .decided_by
+        .map(|it| format!(" Decided by exchange {}.", it + 1))
+        .unwrap_or_default();
+    let rule = format!("{}{by}", explain::rule(row.outcome));
+    let verdict = format!("{}: {}", row.verdict, row.verdict.about());
+    let mut lines = vec![("outcome", outcome), ("rule", rule), ("verdict", verdict)];
+    if let Some(hint) = row.hint {
+        lines.push(("hint", format!("{hint}: {}", hint.about())));
+    }
+    lines.push(("era", format!("{}: {}", row.era, row.era.about())));
+    let server: Vec<&str> = (row.server_name.iter())
+        .chain(&row.server_version)
+        .map(String::as_str)
+        .collect();
+    if let Some(version) = &row.protocol_version {
+        lines.push(("version", inert(version)));
+    }
+    if !server.is_empty() {
+        lines.push(("server", inert(&server.join(" "))));
+    }
+    for finding in known.findings {
+        let about = Check::about(finding.check);
+        lines.push(("finding", inert(&format!("{finding}: {about}"))));
+    }
+    for (label, text) in lines {
+        let _ = writeln!(out, "{}", labelled(label, &text));
+    }
+}
+
+/// A label and a paragraph beside it.
+fn labelled(label: &str, text: &str) -> String {
+    const COLUMN: usize = 10;
+    let text = wrap(text, WIDTH, &" ".repeat(COLUMN));
+    format!("{label:<COLUMN$}{}", text.get(COLUMN..).unwrap_or_default())
+}
+
+/// The request that shows the outcome again. A message to an older transport's endpoint needs its stream.
+fn reproduced<'a>(known: &Known<'a>) -> Option<&'a Request> {
+    let decided = known.decided_by.and_then(|it| known.exchanges.get(it));
+    let whole = decided.filter(|it| it.leg != Leg::SseMessage);
+    whole.or(known.exchanges.first()).map(|it| &it.request)
+}
+
+/// One exchange. Headers that those before it had are not said again.
+fn told(out: &mut String, number: usize, exchange: &Exchange, before: &[Exchange], shown: usize) {
+    let again = match exchange.attempt {
+        0 => String::new(),
+        more => format!(" Attempt {}.", more + 1),
+    };
+    let head = format!("{}. {}{again}", number + 1, exchange.leg.about());
+    let _ = writeln!(out, "{}", wrap(&head, WIDTH, ""));
+    let request = &exchange.request;
+    line(out, '>', &format!("{} {}", request.method, request.url));
+    for header in &request.headers {
+        if !before.iter().any(|it| it.request.headers.contains(header)) {
+            line(out, '>', &format!("{}: {}", header.0, header.1));
+        }
+    }
+    if !request.body.is_empty() {
+        line(out, '>', &cut(&request.body, shown));
+    }
+    match &exchange.reply {
+        Reply::Answer(answer) => came(out, answer, before, shown),
+        Reply::Fault(fault) => line(out, '<', &words(*fault)),
+    }
+    let peer = exchange
+        .connection
+        .peer
+        .map(|peer| format!("; {peer}"))
+        .unwrap_or_default();
+    let shared = if exchange.connection.shared {
+        "; asked for another endpoint of the run"
+    } else {
+        ""
+    };
+    let _ = writeln!(out, "  {}{peer}{shared}\n", phases(exchange.timing));
+}
+
+/// How long each phase took, where it happened.
+fn phases(timing: Timing) -> String {
+    let phases = [
+        ("dns", timing.dns_ms),
+        ("connect", timing.connect_ms),
+        ("tls", timing.tls_ms),
+        ("first byte", timing.first_byte_ms),
+        ("total", timing.total_ms),
+    ];
+    let took: Vec<String> = phases
+        .iter()
+        .filter_map(|(name, ms)| ms.map(|ms| format!("{name} {ms:.1} ms")))
+        .collect();
+    took.join(", ")
+}
+
+/// A line of a message, broken where the screen ends.
+fn line(out: &mut String, mark: char, text: &str) {
+    let text: Vec<char> = inert(text).chars().collect();
+    let mut lead = format!("  {mark} ");
+    for piece in text.chunks(WIDTH - 6) {
+        let piece: String = piece.iter().collect();
+        let _ = writeln!(out, "{lead}{}", piece.trim_end());
+        lead = format!("  {mark}   ");
+    }
 }
 
 /// What a fault is, in words.
@@ -132,20 +242,18 @@ fn quoted(text: &str) -> String {
     format!("'{}'", text.replace('\'', r"'\''"))
 }
 
-fn sent(out: &mut String, request: &Request) {
-    let _ = writeln!(out, "   > {} {}", request.method, inert(&request.url));
-    for (name, value) in &request.headers {
-        let _ = writeln!(out, "   > {name}: {}", inert(value));
-    }
-    if !request.body.is_empty() {
-        let _ = writeln!(out, "   > {}", inert(&request.body));
-    }
-}
-
-fn came(out: &mut String, answer: &Answer) {
-    let _ = writeln!(out, "   < {} {}", answer.version, answer.status);
-    for (name, value) in &answer.headers {
-        let _ = writeln!(out, "   < {name}: {}", cut(&inert(value), VALUE_SHOWN));
+fn came(out: &mut String, answer: &Answer, before: &[Exchange], shown: usize) {
+    line(out, '<', &format!("{} {}", answer.version, answer.status));
+    let said = |header| {
+        let mut answers = before.iter().filter_map(Exchange::answer);
+        answers.any(|it| it.headers.contains(header))
+    };
+    for header in answer.headers.iter().filter(|it| !said(it)) {
+        line(
+            out,
+            '<',
+            &format!("{}: {}", header.0, cut(&header.1, VALUE_SHOWN)),
+        );
     }
     let label = answer
         .all("content-encoding")
@@ -153,17 +261,15 @@ fn came(out: &mut String, answer: &Answer) {
         .join(", ");
     let body = coding::decode(&label, &answer.body.0, false).bytes;
     let text = String::from_utf8_lossy(&body);
-    for line in cut(text.trim_end(), BODY_SHOWN).lines() {
-        let _ = writeln!(out, "   < {}", inert(line));
+    for said in cut(text.trim_end(), shown).lines() {
+        line(out, '<', said);
     }
     match answer.end {
         BodyEnd::Complete => {}
-        BodyEnd::Left => out.push_str("   < (we left: what we came for had arrived)\n"),
-        BodyEnd::Page => out.push_str("   < (we left: it is a web page)\n"),
-        BodyEnd::OverLimit => out.push_str("   < (we left: it is larger than we read)\n"),
-        BodyEnd::Broken(fault) => {
-            let _ = writeln!(out, "   < ({})", words(fault));
-        }
+        BodyEnd::Left => line(out, '<', "(we left: what we came for had arrived)"),
+        BodyEnd::Page => line(out, '<', "(we left: it is a web page)"),
+        BodyEnd::OverLimit => line(out, '<', "(we left: it is larger than we read)"),
+        BodyEnd::Broken(fault) => line(out, '<', &format!("({})", words(fault))),
     }
 }
 
@@ -176,7 +282,15 @@ fn cut(text: &str, most: usize) -> String {
 
 /// Text that moves no cursor and reorders nothing.
 fn inert(text: &str) -> String {
-    text.chars().map(|it| if it.is_control() || matches!(it, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}') { '\u{fffd}' } else { it }).collect()
+    text.chars()
+        .map(|it| {
+            if unseen::acts(it) || unseen::hides(it) {
+                '\u{fffd}'
+            } else {
+                it
+            }
+        })
+        .collect()
 }
 
 #[cfg(test)]

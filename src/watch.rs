@@ -10,8 +10,8 @@ use tokio_util::sync::CancellationToken;
 use url::Url;
 
 use crate::exchange::{Exchange, Reply};
-use crate::inquiry::{Profile, Terms};
-use crate::periodic::health::Recent;
+use crate::inquiry::{self, Next, Profile, Terms};
+use crate::periodic::health::{self, Recent};
 use crate::periodic::metrics::Meters;
 use crate::probe::Prober;
 use crate::store::{Doubt, NO_ENDPOINT};
@@ -60,9 +60,10 @@ struct State {
     since: Option<Timestamp>,
     /// What is to be written.
     news: Vec<Doubt>,
+    /// Since when nothing has spoken for it.
+    trouble: Option<tokio::time::Instant>,
     /// For how long it was in doubt, all in all.
     doubted: Duration,
-    given_up: bool,
 }
 
 impl Default for Watch {
@@ -109,6 +110,9 @@ impl Watch {
             return;
         }
         let mut state = self.state();
+        if !health::is_ours(exchange) {
+            state.trouble = None;
+        }
         if let Some(since) = state.recent.note(exchange)
             && state.since.is_none()
         {
@@ -116,6 +120,15 @@ impl Watch {
             self.doubt(since);
             self.suspect.notify_one();
         }
+    }
+
+    /// This machine is short of something: the instrument is in doubt from now on, where somebody keeps watch.
+    pub fn doubt_now(&self) -> bool {
+        if self.guard.is_some() {
+            self.doubt(Timestamp::now());
+            self.suspect.notify_one();
+        }
+        self.guard.is_some()
     }
 
     /// What is to be written to the evidence, before anything that comes after it.
@@ -128,12 +141,6 @@ impl Watch {
     #[must_use]
     pub fn doubted(&self) -> Duration {
         self.state().doubted
-    }
-
-    /// Whether the instrument was in doubt for so long that the run was given up.
-    #[must_use]
-    pub fn has_given_up(&self) -> bool {
-        self.state().given_up
     }
 
     /// Keeps watch until the run has ended: `ended` tells. Where the instrument is in doubt for too long, `give_up` is
@@ -193,13 +200,13 @@ impl Watch {
     /// Waits until the instrument is well, and lets the run go on.
     async fn settle(&self, guard: &Guard, give_up: &CancellationToken) {
         let began = tokio::time::Instant::now();
+        let trouble = *self.state().trouble.get_or_insert(began);
         let is_first = self.state().last_good.is_none();
         let mut wait = FIRST_WAIT.min(guard.every);
         // At the start the controls are asked at once; in doubt they were just asked.
         let mut is_well = is_first && self.answer(guard).await;
         while !is_well {
-            if began.elapsed() > guard.give_up_after {
-                self.state().given_up = true;
+            if trouble.elapsed() > guard.give_up_after {
                 give_up.cancel();
                 // Whoever keeps the run ends this watch.
                 std::future::pending::<()>().await;
@@ -211,6 +218,9 @@ impl Watch {
         let now = Timestamp::now();
         let mut state = self.state();
         state.since = None;
+        if !guard.controls.is_empty() || is_first {
+            state.trouble = None;
+        }
         state.last_good = Some(now);
         state.recent.clear();
         if !is_first {
@@ -240,7 +250,7 @@ impl Watch {
                 url: url.clone(),
                 declared: None,
             };
-            tokio::spawn(async move { prober.probe(&target, &terms).await })
+            tokio::spawn(async move { ask(&prober, &target, &terms).await })
         });
         let mut answered = 0;
         for exchanges in asked.collect::<Vec<_>>() {
@@ -250,4 +260,15 @@ impl Watch {
         }
         answered * 2 >= guard.controls.len()
     }
+}
+
+/// Asks a control what there is to ask, one request after the other: a session that it opens is closed.
+async fn ask(prober: &Prober, target: &Target, terms: &Terms) -> Vec<Exchange> {
+    let mut exchanges = Vec::new();
+    while let Next::Ask(ask) | Next::Later(ask) = inquiry::next(target, &exchanges, terms) {
+        let way = prober.find(&ask.request.url).await;
+        let turn = || std::future::ready(());
+        exchanges.extend(prober.send(target.endpoint, &ask, &way, turn).await);
+    }
+    exchanges
 }

@@ -15,6 +15,7 @@ use axum::extract::Request;
 use axum::http::{HeaderValue, Method, StatusCode, header};
 use axum::middleware::{Next as Inner, from_fn};
 use axum::response::Response;
+use mcp_census::catalogue::{self, Own, Status};
 use mcp_census::classify::Reading;
 use mcp_census::exchange::{Exchange, Leg};
 use mcp_census::finding::{Check, Finding};
@@ -32,7 +33,7 @@ use tokio::net::TcpListener;
 use url::Url;
 
 /// More legs than any inquiry has; a test that reaches it asks in circles.
-const LEGS: usize = 12;
+const LEGS: usize = 60;
 
 /// The server's own name and version, to be found again in what was read.
 const SERVER: (&str, &str) = ("oracle", "1.2.3");
@@ -115,8 +116,9 @@ async fn refuse_initialize(request: Request, inner: Inner) -> Response {
     }
     let (head, body) = request.into_parts();
     let body = to_bytes(body, 1 << 16).await.unwrap();
-    let asked: Value = serde_json::from_slice(&body).unwrap();
-    if asked["method"] != "initialize" {
+    let asked: Value = serde_json::from_slice(&body).unwrap_or_default();
+    // One that describes itself is a request of 2026-07-28, for a method that is not there.
+    if asked["method"] != "initialize" || asked["params"]["_meta"].is_object() {
         return inner.run(Request::from_parts(head, Body::from(body))).await;
     }
     let data =
@@ -151,7 +153,7 @@ impl Inquiry {
             policy: Arc::new(AddressPolicy::opening(vec!["127.0.0.0/8".parse().unwrap()])),
             // No name is resolved here; naming a server keeps the test from reading this machine's settings.
             dns_server: Some("127.0.0.1:1".parse().unwrap()),
-            extra_roots: Vec::new(),
+            ..Reach::default()
         };
         Self {
             target: Target {
@@ -166,6 +168,7 @@ impl Inquiry {
                 opening: Opening::Initialize,
                 profile: Profile::Census,
                 budget: 0,
+                own: None,
             },
             prober: Prober::new(reach, identity).unwrap(),
             exchanges: Vec::new(),
@@ -188,7 +191,7 @@ impl Inquiry {
                 self.send(&ask).await;
                 true
             }
-            Next::Done => false,
+            Next::Done(_) => false,
         }
     }
 
@@ -329,6 +332,43 @@ async fn a_server_of_the_modern_era_alone_works_although_it_refuses_initialize()
     assert_eq!(reading.findings, want);
     assert_eq!(reading.session, None);
     assert_eq!(server.open_sessions().await, 0);
+}
+
+#[tokio::test]
+async fn a_server_of_another_make_is_held_against_every_check() {
+    // What rmcp does to a foreign Origin and to what is no JSON; the positions of the two checks say why it counts.
+    let odd = [
+        "warn neg.bad-cursor: a result under HTTP 200",
+        "fail neg.parse-error: HTTP 415 without a response",
+        "fail neg.origin-403: a result under HTTP 200",
+    ];
+    for (form, polite) in [
+        (Form::Stateful, None),
+        (Form::Stateless, None),
+        // It has the earlier revisions' stream, whatever the gate before it says to `initialize`.
+        (Form::ModernOnly, Some("warn get.405-modern: HTTP 400")),
+    ] {
+        let want: Vec<&str> = polite.into_iter().chain(odd).collect();
+        let server = Server::start(form).await;
+        let mut inquiry = Inquiry::at(server.url.clone(), None);
+        inquiry.terms.profile = Profile::Compliance;
+        inquiry.terms.budget = LEGS;
+        inquiry.terms.own = Some(Own {
+            nets: vec!["127.0.0.0/8".parse().unwrap()],
+            hosts: Vec::new(),
+        });
+        inquiry.finish().await;
+        let speaking = catalogue::speaking(&inquiry.target, ASKED_VERSION, &inquiry.exchanges);
+        let checked = catalogue::evaluate(&inquiry.target, speaking.unwrap());
+        let broken: Vec<String> = checked
+            .iter()
+            .filter(|it| matches!(it.status, Status::Fail | Status::Warn))
+            .map(|it| format!("{} {}: {}", it.status, it.check, it.detail))
+            .collect();
+        assert_eq!(broken, want, "{form:?}");
+        assert!(inquiry.legs().contains(&Leg::Intrusive));
+        assert_eq!(server.open_sessions().await, 0, "{form:?}");
+    }
 }
 
 #[tokio::test]

@@ -32,6 +32,9 @@ pub(crate) struct Plan {
     /// Where lists and runs are written, and removed again [default: the system's folder for that]
     #[arg(long)]
     pub(crate) scratch: Option<PathBuf>,
+    /// A folder whose `node_modules` have the official TypeScript SDK, for `peers`
+    #[arg(long)]
+    pub(crate) modules: Option<PathBuf>,
 }
 
 /// A line of the table.
@@ -47,6 +50,7 @@ pub(crate) struct Bench {
     pub(crate) binary: PathBuf,
     pub(crate) scratch: tempfile::TempDir,
     pub(crate) rounds: usize,
+    pub(crate) modules: Option<PathBuf>,
 }
 
 /// How a scan is made.
@@ -94,6 +98,7 @@ impl Bench {
             binary,
             scratch,
             rounds: plan.rounds.max(1),
+            modules: plan.modules.clone(),
         })
     }
 

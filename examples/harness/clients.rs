@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
 use clap::ValueEnum;
-use mcp_census::resolve::Resolver;
+use mcp_census::resolve::{QUESTIONS, Resolver};
 use mcp_census::target::AddressPolicy;
 use mcp_census::trust;
 use rustls::pki_types::ServerName;
@@ -92,6 +92,7 @@ pub(crate) fn run(client: &Client) -> Result<usize> {
                     Resolver::new(
                         Some(server),
                         Duration::from_secs(4),
+                        QUESTIONS,
                         Arc::new(AddressPolicy::opening(vec![range])),
                     )
                 })

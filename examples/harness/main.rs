@@ -24,6 +24,10 @@ mod lists;
 #[cfg(target_os = "linux")]
 mod pacing;
 #[cfg(target_os = "linux")]
+mod peers;
+#[cfg(target_os = "linux")]
+mod reading;
+#[cfg(target_os = "linux")]
 mod rows;
 #[cfg(target_os = "linux")]
 mod schedule;

@@ -5,12 +5,14 @@ use anyhow::{Result, bail};
 use crate::bench::{Bench, Figure, Plan};
 use crate::expense::{files, linear, memory, names, plain, report, tls};
 use crate::pacing::{dead_names, gaps, latency, registry, waiting};
+use crate::peers::peers;
+use crate::reading::{dump, million};
 use crate::typed::{say, tell};
 
 type Measure = fn(&Bench) -> Result<Vec<Figure>>;
 
 /// Every figure.
-pub(crate) const ALL: [(&str, Measure); 12] = [
+pub(crate) const ALL: [(&str, Measure); 15] = [
     ("plain", plain),
     ("tls", tls),
     ("memory", memory),
@@ -23,6 +25,9 @@ pub(crate) const ALL: [(&str, Measure); 12] = [
     ("report", report),
     ("linear", linear),
     ("names", names),
+    ("peers", peers),
+    ("million", million),
+    ("dump", dump),
 ];
 
 /// Those that take about a minute.

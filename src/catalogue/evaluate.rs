@@ -1,10 +1,11 @@
-//! The exchanges of one attempt -> what became of each check. Total and deterministic; the intrusive checks, which
-//! nobody asks for, are left out. What is asked is `plan`'s affair.
+//! The exchanges of one attempt -> what became of each check. Total and deterministic; the intrusive checks are left
+//! out where nothing was asked for them. What is asked is `plan`'s affair.
 
 mod auth;
 mod discovery;
 mod follow_up;
 mod members;
+mod odd;
 mod opening;
 mod schema;
 #[cfg(test)]
@@ -57,8 +58,9 @@ pub fn evaluate(target: &Target, exchanges: &[Exchange]) -> Vec<Checked> {
         target,
         situation: &situation,
     };
+    let is_own = situation.legs(Leg::Intrusive).next().is_some();
     rules()
-        .filter(|rule| !rule.is_intrusive())
+        .filter(|rule| is_own || !rule.is_intrusive())
         .map(|rule| {
             let (status, detail) = bench.told(rule);
             Checked {
@@ -70,13 +72,15 @@ pub fn evaluate(target: &Target, exchanges: &[Exchange]) -> Vec<Checked> {
         .collect()
 }
 
-/// Holds an endpoint against the catalogue by the attempt that speaks for it. Empty where nothing was exchanged.
+/// The attempt that speaks for an endpoint. `None` where nothing was exchanged.
 #[must_use]
-pub fn settled(target: &Target, asked_version: &str, exchanges: &[Exchange]) -> Vec<Checked> {
-    let speaks = inquiry::settled(target, asked_version, exchanges).map(|it| it.speaks);
-    speaks
-        .and_then(|speaks| inquiry::attempts(exchanges).get(speaks).copied())
-        .map_or_else(Vec::new, |attempt| evaluate(target, attempt))
+pub fn speaking<'a>(
+    target: &Target,
+    asked_version: &str,
+    exchanges: &'a [Exchange],
+) -> Option<&'a [Exchange]> {
+    let speaks = inquiry::settled(target, asked_version, exchanges)?.speaks;
+    inquiry::attempts(exchanges).get(speaks).copied()
 }
 
 /// How far the way in was found from a 401. `None` where there was none.
@@ -131,6 +135,7 @@ impl<'a> Bench<'a> {
         match rule.number {
             1..=31 => self.about_opening(rule),
             32..=44 => self.about_discovery(rule),
+            _ if rule.is_intrusive() => self.about_odd(rule),
             _ => self.about_follow_up(rule),
         }
     }
@@ -176,9 +181,11 @@ impl<'a> Bench<'a> {
             .situation
             .legs(leg)
             .find(|it| super::heard::is_modern(it) == modern);
-        let Some(exchange) = exchange else {
-            return Err(self.unasked());
-        };
+        exchange.map_or_else(|| Err(self.unasked()), Self::read)
+    }
+
+    /// An answer to what any client may ask.
+    fn read(exchange: &'a Exchange) -> Result<Heard<'a>, Told> {
         let heard = match &exchange.reply {
             Reply::Fault(Fault::Deadline(_)) => return Err(missing(Missing::TimedOut)),
             Reply::Fault(_) => return Err(missing(Missing::NoMessage)),

@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use crate::body::{self, Content, Stream};
 use crate::envelope;
-use crate::exchange::{Answer, Exchange, Leg};
+use crate::exchange::{Answer, Exchange, Leg, Request};
 use crate::mcp;
 
 /// An answer and the messages in it.
@@ -29,7 +29,7 @@ impl<'a> Heard<'a> {
     /// `None` where there was no answer.
     pub(super) fn of(exchange: &'a Exchange) -> Option<Self> {
         let answer = exchange.answer()?;
-        let ours = id_of(exchange.leg);
+        let ours = id_of(&exchange.request).unwrap_or(mcp::INITIALIZE_ID);
         let (mut whole, mut stream, mut messages) = (None, None, Vec::new());
         match body::read(answer).content {
             Content::Json(json) => {
@@ -123,25 +123,10 @@ pub(super) fn is_modern(exchange: &Exchange) -> bool {
         || exchange.leg == Leg::Discover
 }
 
-const fn id_of(leg: Leg) -> i64 {
-    match leg {
-        Leg::Discover => mcp::DISCOVER_ID,
-        Leg::Ping => mcp::PING_ID,
-        Leg::Tools => mcp::TOOLS_ID,
-        Leg::ToolsAgain => mcp::TOOLS_AGAIN_ID,
-        Leg::Prompts => mcp::PROMPTS_ID,
-        Leg::Resources => mcp::RESOURCES_ID,
-        Leg::Initialize
-        | Leg::RedirectTarget
-        | Leg::SseStream
-        | Leg::SseMessage
-        | Leg::SseResume
-        | Leg::Initialized
-        | Leg::Listen
-        | Leg::ResourceMetadata
-        | Leg::IssuerMetadata
-        | Leg::Close => mcp::INITIALIZE_ID,
-    }
+/// The id that a request of ours was sent with.
+pub(super) fn id_of(request: &Request) -> Option<i64> {
+    let body: Value = serde_json::from_str(&request.body).ok()?;
+    body.get("id")?.as_i64()
 }
 
 /// How likely a value is meant as the response: 0 where it is not.

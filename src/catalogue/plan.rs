@@ -1,12 +1,13 @@
 //! What to ask for the checks of the specification, once the census has asked what it asks. Pure and read-only:
-//! no tool is called, nothing is registered, nothing odd is sent.
+//! no tool is called, nothing is registered. What is wrong on purpose is `odd`'s, and asked of one's own servers alone.
 
 use std::collections::BTreeSet;
 
 use url::Url;
 
 use super::documents;
-use super::heard::is_modern;
+use super::heard::{Heard, is_modern};
+use super::odd;
 use super::situation::{Situation, address, capability};
 use crate::exchange::{BodyEnd, Exchange, Fault, Leg, Reply, Request};
 use crate::inquiry::{Ask, Terms};
@@ -17,27 +18,34 @@ use crate::mcp::{self, Standing};
 #[must_use]
 pub fn next(exchanges: &[Exchange], terms: &Terms, budget: usize) -> Option<Ask> {
     let last = exchanges.last()?;
-    if exchanges.iter().any(|it| it.leg == Leg::Close) || !is_welcome(last) {
+    if !is_welcome(last) {
         return None;
     }
+    let is_closed = exchanges.iter().any(|it| it.leg == Leg::Close);
     let owed: BTreeSet<&str> = exchanges
         .iter()
         .filter(|it| !it.leg.is_document())
         .filter_map(Exchange::session)
         .collect();
-    if exchanges.len() + owed.len() >= budget {
+    let owed = if is_closed { 0 } else { owed.len() };
+    if exchanges.len() + owed >= budget {
         return None;
     }
     let situation = Situation::of(exchanges);
-    let (leg, request) = if situation.gate().is_some() {
+    let usual = if is_closed {
+        None
+    } else if situation.gate().is_some() {
         document(&situation, terms)
     } else if situation.is_open() {
         follow_up(&situation, terms)
+            .or_else(|| page(&situation, terms, false))
+            .or_else(|| page(&situation, terms, true))
     } else if situation.is_open_as_modern() {
-        as_modern(&situation, terms)
+        as_modern(&situation, terms).or_else(|| page(&situation, terms, true))
     } else {
         None
-    }?;
+    };
+    let (leg, request) = usual.or_else(|| odd::next(&situation, terms, is_closed))?;
     Some(Ask {
         attempt: last.attempt,
         leg,
@@ -89,11 +97,9 @@ fn follow_up(situation: &Situation<'_>, terms: &Terms) -> Option<(Leg, Request)>
     if !asked(Leg::Discover, true) {
         return Some((Leg::Discover, identity.discover(url, mcp::MODERN_VERSION)));
     }
-    let discovered = situation.discovery.as_ref().and_then(|it| it.result());
-    if situation.is_modern && capability(discovered, "tools").is_some() && !asked(Leg::Tools, true)
-    {
-        let request = identity.modern(url, "tools/list", mcp::TOOLS_ID, mcp::MODERN_VERSION);
-        return Some((Leg::Tools, request));
+    // A server of both eras is asked as one of the newer too.
+    if situation.is_modern {
+        return as_modern(situation, terms);
     }
     None
 }
@@ -103,7 +109,9 @@ fn as_modern(situation: &Situation<'_>, terms: &Terms) -> Option<(Leg, Request)>
     let discovery = situation.discovery.as_ref()?;
     let url = &address(discovery.exchange)?;
     let identity = &terms.identity;
-    let has_tools = capability(discovery.result(), "tools").is_some();
+    let discovered = discovery.result();
+    discovered?;
+    let has_tools = capability(discovered, "tools").is_some();
     let lists = [
         (Leg::Tools, "tools/list", mcp::TOOLS_ID, has_tools),
         (Leg::Prompts, "prompts/list", mcp::PROMPTS_ID, true),
@@ -116,14 +124,41 @@ fn as_modern(situation: &Situation<'_>, terms: &Terms) -> Option<(Leg, Request)>
         ),
     ];
     for (leg, method, id, wanted) in lists {
-        if wanted && situation.legs(leg).next().is_none() {
+        if wanted && !situation.legs(leg).any(is_modern) {
             return Some((leg, identity.modern(url, method, id, mcp::MODERN_VERSION)));
         }
     }
-    if situation.legs(Leg::Listen).next().is_none() {
+    // A server that has a handshake as well may have a stream for who went through it.
+    if situation.is_modern_only() && situation.legs(Leg::Listen).next().is_none() {
         return Some((Leg::Listen, identity.listen(url, &Standing::default())));
     }
     None
+}
+
+/// The next page of tools, where the last one names it.
+fn page(situation: &Situation<'_>, terms: &Terms, modern: bool) -> Option<(Leg, Request)> {
+    let pages: Vec<Heard<'_>> = situation.pages(modern).filter_map(Heard::of).collect();
+    let last = pages.last()?;
+    let cursor = last.result()?.get("nextCursor")?.as_str()?;
+    // A cursor that comes back leads in a circle.
+    let is_old = |it: &Heard<'_>| {
+        let next = it.result().and_then(|it| it.get("nextCursor")?.as_str());
+        next == Some(cursor)
+    };
+    if pages[..pages.len() - 1].iter().any(is_old) {
+        return None;
+    }
+    let further = i64::try_from(pages.len()).ok()? - 1;
+    if further >= mcp::TOOLS_PAGES {
+        return None;
+    }
+    let url = &address(last.exchange)?;
+    let standing = (!modern).then(|| standing(situation));
+    let id = mcp::TOOLS_PAGE_ID + further;
+    let request = terms
+        .identity
+        .tools_page(url, cursor, id, standing.as_ref());
+    Some((Leg::Tools, request))
 }
 
 /// The documents that say who may let us in.
@@ -165,7 +200,7 @@ fn unasked(
 }
 
 /// What `initialize` left us with.
-fn standing(situation: &Situation<'_>) -> Standing {
+pub(super) fn standing(situation: &Situation<'_>) -> Standing {
     // What came last counts, and only what a header can carry goes back in one.
     let session = situation
         .exchanges

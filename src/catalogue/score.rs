@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use super::evaluate::Checked;
+use super::evaluate::{Checked, Discovery};
 use super::id::CheckId;
 use super::rule::Revision;
 use super::status::{Missing, Outside, Status};
@@ -12,11 +12,11 @@ use crate::names::names;
 names! {
     /// How far a server is on the way to 2026-07-28.
     pub enum Readiness {
-        /// It speaks it, and breaks none of its demands.
+        /// Speaks it, and breaks no demand.
         Ready = "ready",
-        /// It speaks it, and breaks some of its demands.
+        /// Speaks it, and breaks demands.
         Partly = "partly",
-        /// It does not speak it.
+        /// Does not speak it.
         No = "no",
         /// That was not seen.
         Unknown = "unknown",
@@ -34,6 +34,8 @@ pub struct Server {
     pub revision: Option<String>,
     /// What became of each check; empty where nothing was measured.
     pub checked: Vec<Checked>,
+    /// How far the way in was found, where there was a 401 and it was looked for.
+    pub way_in: Option<Discovery>,
     /// Why nothing was measured, where that was our doing or the list's.
     pub unmeasured: Option<String>,
 }
@@ -81,18 +83,21 @@ impl Server {
         score
     }
 
+    /// The demands of 2026-07-28 that it breaks.
+    pub fn in_the_way(&self) -> impl Iterator<Item = &Checked> {
+        let negotiated = self.revision.as_deref() == Some(Revision::V2026_07.name());
+        self.with(Status::Fail).filter(move |it| {
+            let rule = it.check.rule();
+            rule.last == Revision::V2026_07 && (rule.first == Revision::V2026_07 || negotiated)
+        })
+    }
+
     /// How far it is on the way to 2026-07-28.
     #[must_use]
     pub fn readiness(&self) -> Readiness {
         match self.status(CheckId::DiscImplemented) {
             Some(Status::Pass) => {
-                let breaks = self.with(Status::Fail).any(|it| {
-                    let rule = it.check.rule();
-                    rule.last == Revision::V2026_07
-                        && (rule.first == Revision::V2026_07
-                            || self.revision.as_deref() == Some(Revision::V2026_07.name()))
-                });
-                if breaks {
+                if self.in_the_way().next().is_some() {
                     Readiness::Partly
                 } else {
                     Readiness::Ready
@@ -145,6 +150,10 @@ pub struct Tally {
     pub checks: BTreeMap<CheckId, Line>,
     /// Servers by how far they are.
     pub readiness: BTreeMap<Readiness, u64>,
+    /// What stands between servers that speak 2026-07-28 in part and its demands, and how many break each.
+    pub in_the_way: BTreeMap<CheckId, u64>,
+    /// Servers with a 401 by how far the way in was found.
+    pub ways_in: BTreeMap<Discovery, u64>,
     /// Demands held to by all servers together.
     pub score: Score,
     /// Servers with something measured.
@@ -161,7 +170,16 @@ impl Tally {
         let score = server.score();
         self.score.passed += score.passed;
         self.score.applicable += score.applicable;
-        *self.readiness.entry(server.readiness()).or_default() += 1;
+        let readiness = server.readiness();
+        *self.readiness.entry(readiness).or_default() += 1;
+        if readiness == Readiness::Partly {
+            for broken in server.in_the_way() {
+                *self.in_the_way.entry(broken.check).or_default() += 1;
+            }
+        }
+        if let Some(way_in) = server.way_in {
+            *self.ways_in.entry(way_in).or_default() += 1;
+        }
         for checked in &server.checked {
             self.checks
                 .entry(checked.check)

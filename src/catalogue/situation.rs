@@ -4,9 +4,9 @@
 use serde_json::Value;
 use url::Url;
 
-use super::heard::Heard;
+use super::heard::{self, Heard};
 use super::rule::{Revision, Rule};
-use super::status::Missing;
+use super::status::{Missing, Outside, Status};
 use crate::challenge::{self, Challenge};
 use crate::classify::{self, Reading};
 use crate::exchange::{BodyEnd, Exchange, Fault, Leg, Reply};
@@ -94,8 +94,23 @@ impl<'a> Situation<'a> {
         matches!(self.spoken, Spoken::Known(spoken) if spoken >= revision)
     }
 
+    /// Shown to have no handshake: it was asked for one. Who was only asked to discover may have both.
     pub(super) fn is_modern_only(&self) -> bool {
+        self.is_met_as_modern() && self.legs(Leg::Initialize).next().is_some()
+    }
+
+    /// Speaks 2026-07-28, and no handshake was seen.
+    pub(super) fn is_met_as_modern(&self) -> bool {
         self.is_modern && !self.is_legacy
+    }
+
+    /// Why a check of servers without a handshake says nothing here.
+    pub(super) fn not_modern_only(&self) -> Status {
+        if self.is_met_as_modern() {
+            Status::NotObserved(Missing::NotAsked)
+        } else {
+            Status::NotApplicable(Outside::Era)
+        }
     }
 
     pub(super) fn is_http_sse(&self) -> bool {
@@ -113,7 +128,7 @@ impl<'a> Situation<'a> {
 
     /// `server/discover` gave a valid result, and there is no handshake.
     pub(super) fn is_open_as_modern(&self) -> bool {
-        self.is_modern_only()
+        self.is_met_as_modern()
             && self
                 .reading
                 .findings
@@ -137,6 +152,12 @@ impl<'a> Situation<'a> {
     /// Exchanges of a leg, in order.
     pub(super) fn legs(&self, leg: Leg) -> impl Iterator<Item = &'a Exchange> + use<'a> {
         self.exchanges.iter().filter(move |it| it.leg == leg)
+    }
+
+    /// The pages of tools of one era, in order.
+    pub(super) fn pages(&self, modern: bool) -> impl Iterator<Item = &'a Exchange> + use<'a> {
+        self.legs(Leg::Tools)
+            .filter(move |it| heard::is_modern(it) == modern)
     }
 
     /// Why the handshake shows nothing, where it does not.

@@ -109,16 +109,15 @@ pub fn is_answer(data: &str) -> bool {
         Said::Request { .. } | Said::Notification { .. } | Said::Foreign(_) => false,
     };
     // `server/discover` and what is asked after it go the same way.
-    let discovered = |value: &Value| {
-        LATER_IDS
-            .into_iter()
-            .any(|ours| match envelope::said(value, ours) {
-                Said::Result { id, .. } => id.is_ours(),
-                _ => false,
-            })
+    let answers_later = |value: &Value| {
+        let id = value.get("id").and_then(Value::as_i64);
+        let ours = id.filter(|it| LATER_IDS.contains(it));
+        ours.is_some_and(|ours| matches!(envelope::said(value, ours), Said::Result { .. }))
     };
     match &json.value {
-        Value::Array(items) => items.iter().any(|item| answers(item) || discovered(item)),
-        value => answers(value) || discovered(value),
+        Value::Array(items) => items
+            .iter()
+            .any(|item| answers(item) || answers_later(item)),
+        value => answers(value) || answers_later(value),
     }
 }

@@ -8,6 +8,7 @@ use anyhow::{Context, Result};
 use clap::Args;
 
 use crate::catalogue::{self, Baseline, Checked, Server, Tally};
+use crate::exchange::Exchange;
 use crate::inquiry::Profile;
 use crate::manifest::Manifest;
 use crate::reckon::{self, Reckoned};
@@ -58,6 +59,7 @@ impl Conformance {
             for (name, text) in [
                 (file::CHECKS, checks::by_check(&tally)),
                 (file::SERVERS, checks::by_server(&servers)),
+                (file::READINESS, checks::by_readiness(&tally)),
             ] {
                 dir.replace(name, |to| Ok(to.write_all(text.as_bytes())?))?;
             }
@@ -165,6 +167,7 @@ fn servers(dir: &RunDir) -> Result<Vec<Server>> {
             url: row.url.clone(),
             revision: row.protocol_version.clone(),
             checked: checked(&manifest, &reckoned),
+            way_in: attempt(&manifest, &reckoned).and_then(|(_, it)| catalogue::discovered(it)),
             unmeasured,
         });
         Ok(())
@@ -174,22 +177,27 @@ fn servers(dir: &RunDir) -> Result<Vec<Server>> {
 
 /// What became of the checks at one row's endpoint; nothing where nothing was measured.
 pub(super) fn checked(manifest: &Manifest, reckoned: &Reckoned) -> Vec<Checked> {
+    attempt(manifest, reckoned).map_or_else(Vec::new, |(target, attempt)| {
+        catalogue::evaluate(&target, attempt)
+    })
+}
+
+/// The attempt that speaks for a row; none where nothing was measured.
+fn attempt<'a>(manifest: &Manifest, reckoned: &'a Reckoned) -> Option<(Target, &'a [Exchange])> {
     if !reckoned.row.verdict.is_measured() {
-        return Vec::new();
+        return None;
     }
     let Aim::Endpoint { number, address } = &reckoned.entry.aim else {
-        return Vec::new();
+        return None;
     };
     let target = Target {
         endpoint: *number,
         url: address.clone(),
         declared: reckoned.entry.transport,
     };
-    catalogue::settled(
-        &target,
-        &manifest.parameters.protocol_version,
-        &reckoned.exchanges,
-    )
+    let version = &manifest.parameters.protocol_version;
+    let attempt = catalogue::speaking(&target, version, &reckoned.exchanges)?;
+    Some((target, attempt))
 }
 
 /// Writes the checks of a row to `findings.csv`; why one was not decided stands in its detail.

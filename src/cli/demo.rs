@@ -41,7 +41,7 @@ impl Demo {
         });
         let dir = RunDir::create(&out)?;
         let stop = Stop::default();
-        super::runtime()?.block_on(async {
+        super::world_runtime()?.block_on(async {
             let world = World::demo(&Mix::embedded())
                 .await
                 .context("cannot serve the demo's world")?;

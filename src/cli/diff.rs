@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use anyhow::{Result, bail};
+use anyhow::Result;
 use clap::Args;
 
 use crate::diff::Diff as Difference;
@@ -26,7 +26,7 @@ pub(super) struct Diff {
     /// Compare runs of different lists, over the endpoints that both have
     #[arg(long)]
     intersect: bool,
-    /// What to write to stdout: text, csv, md or json
+    /// What to write to stdout: text, csv, md, json or html
     #[arg(long, env = "MCP_CENSUS_FORMAT", value_name = "NAME", value_parser = format_named, default_value = Format::Text.name())]
     format: Format,
 }
@@ -46,7 +46,7 @@ impl Diff {
             Format::Csv => report::change_csv(&diff),
             Format::Markdown => report::change_markdown(&diff),
             Format::Json => report::change_json(&diff),
-            Format::Html => bail!("a difference has no page; use text, csv, md or json"),
+            Format::Html => report::change_page(&diff),
         })?;
         Ok(Exit::Done)
     }

@@ -12,6 +12,8 @@ use clap::Args;
 use ipnet::IpNet;
 use jiff::Timestamp;
 
+use crate::catalogue::{Checked, Status};
+use crate::inquiry::{Opening, Profile};
 use crate::manifest::Manifest;
 use crate::mcp;
 use crate::outcome::Outcome;
@@ -25,7 +27,7 @@ use crate::world::case::{self, Case, Expect};
 use crate::world::{self, Offered, World};
 
 use super::options::{Asking, Span};
-use super::{Exit, print, say};
+use super::{Exit, conformance, print, say};
 
 /// Longer than the slowest case that must be waited for, shorter than those that must not.
 const TIMEOUT: Duration = Duration::from_secs(6);
@@ -47,7 +49,7 @@ impl Gauntlet {
                 case::read(&text)
                     .with_context(|| format!("cannot understand {}", path.display()))?
             }
-            None => case::corpus(),
+            None => built_in(),
         };
         let judged = replay(cases)?;
         print(&judged.table())?;
@@ -59,12 +61,12 @@ impl Gauntlet {
     }
 }
 
-/// Replays the built-in cases.
+/// Replays the built-in cases, and gives how many there are.
 ///
 /// # Errors
 /// When the instrument reads one of them wrong.
-pub(super) fn self_check() -> Result<()> {
-    let judged = replay(case::corpus())?;
+pub(super) fn self_check() -> Result<usize> {
+    let judged = replay(built_in())?;
     ensure!(
         judged.wrong() == 0,
         "the instrument fails its self-check; nothing was scanned\n{}",
@@ -74,7 +76,14 @@ pub(super) fn self_check() -> Result<()> {
         "self-check: {} behaviours read right",
         judged.verdicts.len()
     ));
-    Ok(())
+    Ok(judged.verdicts.len())
+}
+
+/// Every recorded behaviour, and the servers of the checks.
+fn built_in() -> Vec<Case> {
+    let mut cases = case::corpus();
+    cases.extend(case::checks());
+    cases
 }
 
 /// How the instrument did.
@@ -90,7 +99,12 @@ struct Judgement {
     expect: Expect,
     /// The row, where there is one.
     row: Option<Row>,
+    /// What became of the checks, where the server was held against them.
+    checked: Vec<Checked>,
 }
+
+/// A row, and what became of the checks.
+type Read = (Row, Vec<Checked>);
 
 /// How a reading agrees with what is right.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -110,6 +124,9 @@ impl Judgement {
         let Some(row) = &self.row else {
             return Agreement::Wrong;
         };
+        if self.expect.checks.is_some() && self.expect.checks != Some(self.broken()) {
+            return Agreement::Wrong;
+        }
         if row.outcome.name() != self.expect.category {
             let arguable = self
                 .expect
@@ -142,6 +159,15 @@ impl Judgement {
         }
     }
 
+    /// The checks that are not held to.
+    fn broken(&self) -> BTreeMap<String, String> {
+        self.checked
+            .iter()
+            .filter(|it| matches!(it.status, Status::Fail | Status::Warn))
+            .map(|it| (it.check.name().to_owned(), it.status.name().to_owned()))
+            .collect()
+    }
+
     fn line(&self) -> String {
         let want = format!(
             "{}/{}",
@@ -152,6 +178,11 @@ impl Judgement {
             format!("{}/{}", row.outcome, row.detail)
         });
         let mut line = format!("{}: want {want}, got {got} - {}", self.id, self.title);
+        if let Some(wanted) = &self.expect.checks
+            && *wanted != self.broken()
+        {
+            let _ = write!(line, "; want broken {wanted:?}, got {:?}", self.broken());
+        }
         if let Some(row) = &self.row {
             let missing: Vec<&str> = self
                 .expect
@@ -234,76 +265,92 @@ impl Judged {
     }
 }
 
+/// How a case is asked: cases that are asked alike are scanned together.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+struct Manner {
+    version: String,
+    opening: &'static str,
+    /// Everything is asked that there is a check for.
+    for_checks: bool,
+}
+
+impl Manner {
+    fn of(case: &Case) -> Self {
+        let hint = &case.request_hint;
+        let version = hint.protocol_version.as_deref();
+        let opening = hint.opening.as_deref().and_then(Opening::named);
+        Self {
+            version: version.unwrap_or(mcp::ASKED_VERSION).to_owned(),
+            opening: opening.unwrap_or(Opening::Initialize).name(),
+            for_checks: case.expect.checks.is_some(),
+        }
+    }
+
+    /// Every case is a server and a site of its own: the cases need no pace.
+    fn asking(&self, world: &World, width: usize) -> Result<Asking> {
+        let own_hosts = world.targets().iter().filter_map(|it| {
+            let url = url::Url::parse(&it.url).ok()?;
+            url.host_str().map(str::to_owned)
+        });
+        Ok(Asking {
+            allow_net: loopback()?,
+            protocol_version: self.version.clone(),
+            opening: Opening::named(self.opening),
+            profile: self.for_checks.then_some(Profile::Compliance),
+            intrusive: self.for_checks,
+            mine: own_hosts.collect(),
+            ..unpaced(world, width)
+        })
+    }
+}
+
+fn unpaced(world: &World, width: usize) -> Asking {
+    Asking {
+        gap: Span(Duration::ZERO),
+        rate: 0,
+        per_address: 0,
+        width: width.max(1),
+        timeout: Span(TIMEOUT),
+        confirm: 0,
+        dns_server: Some(world.dns()),
+        ..Asking::default()
+    }
+}
+
 /// Serves the cases, scans them, and judges every row.
 pub(super) fn replay(cases: Vec<Case>) -> Result<Judged> {
-    let expected: Vec<(String, String, Expect, String)> = cases
+    let expected: Vec<(String, String, Expect, Manner)> = cases
         .iter()
         .map(|case| {
-            let version = case
-                .request_hint
-                .protocol_version
-                .clone()
-                .unwrap_or_else(|| mcp::ASKED_VERSION.to_owned());
-            (
-                case.id.clone(),
-                case.title.clone(),
-                case.expect.clone(),
-                version,
-            )
+            let manner = Manner::of(case);
+            let (id, title) = (case.id.clone(), case.title.clone());
+            (id, title, case.expect.clone(), manner)
         })
         .collect();
     let folder = tempfile::tempdir().context("cannot make a folder for the gauntlet's run")?;
-    let (mut rows, skipped) = super::runtime()?.block_on(async {
+    let (mut rows, skipped) = super::world_runtime()?.block_on(async {
         let world = World::gauntlet(cases)
             .await
             .context("cannot serve the gauntlet")?;
-        let mut rows: BTreeMap<String, Row> = BTreeMap::new();
-        let mut versions: Vec<&String> = expected.iter().map(|it| &it.3).collect();
-        versions.sort();
-        versions.dedup();
-        // Every case is a server and a site of its own: the cases need no pace.
-        let asking = Asking {
-            gap: Span(Duration::ZERO),
-            rate: 0,
-            per_address: 0,
-            width: expected.len().max(1),
-            timeout: Span(TIMEOUT),
-            confirm: 0,
-            dns_server: Some(world.dns()),
-            ..Asking::default()
-        };
-        for (number, version) in versions.into_iter().enumerate() {
+        let mut rows: BTreeMap<String, Read> = BTreeMap::new();
+        let mut manners: Vec<&Manner> = expected.iter().map(|it| &it.3).collect();
+        manners.sort();
+        manners.dedup();
+        for (number, manner) in manners.into_iter().enumerate() {
             let asked = |offered: &&Offered| {
                 expected
                     .iter()
-                    .any(|it| it.0 == offered.name && it.3 == *version)
+                    .any(|it| it.0 == offered.name && it.3 == *manner)
             };
             let offered: Vec<&Offered> = world.targets().iter().filter(asked).collect();
-            let asking = Asking {
-                allow_net: loopback()?,
-                protocol_version: version.clone(),
-                ..asking.clone()
-            };
-            rows.extend(
-                scan_world(
-                    &world,
-                    RunDir::create(&folder.path().join(number.to_string()))?,
-                    &offered,
-                    &asking,
-                )
-                .await?,
-            );
+            let dir = RunDir::create(&folder.path().join(number.to_string()))?;
+            let asking = manner.asking(&world, expected.len())?;
+            rows.extend(scan_world(&world, dir, &offered, &asking).await?);
         }
         let strict: Vec<&Offered> = world.strict_targets().iter().collect();
-        rows.extend(
-            scan_world(
-                &world,
-                RunDir::create(&folder.path().join("strict"))?,
-                &strict,
-                &asking,
-            )
-            .await?,
-        );
+        let dir = RunDir::create(&folder.path().join("strict"))?;
+        let asking = unpaced(&world, expected.len());
+        rows.extend(scan_world(&world, dir, &strict, &asking).await?);
         let skipped: Vec<String> = world
             .skipped()
             .iter()
@@ -314,11 +361,15 @@ pub(super) fn replay(cases: Vec<Case>) -> Result<Judged> {
     let verdicts = expected
         .into_iter()
         .filter(|(id, ..)| !skipped.contains(id))
-        .map(|(id, title, expect, _)| Judgement {
-            row: rows.remove(&id),
-            id,
-            title,
-            expect,
+        .map(|(id, title, expect, _)| {
+            let (row, checked) = rows.remove(&id).unzip();
+            Judgement {
+                row,
+                checked: checked.unwrap_or_default(),
+                id,
+                title,
+                expect,
+            }
         })
         .collect();
     Ok(Judged {
@@ -333,7 +384,7 @@ async fn scan_world(
     dir: RunDir,
     offered: &[&Offered],
     asking: &Asking,
-) -> Result<BTreeMap<String, Row>> {
+) -> Result<BTreeMap<String, Read>> {
     let path = dir.path().to_owned();
     let manifest = Manifest {
         suffixes: vec![world::GAUNTLET.to_owned()],
@@ -350,8 +401,11 @@ async fn scan_world(
     )
     .await?;
     let mut rows = BTreeMap::new();
-    reckon::each_row(&RunDir::open(&path)?, |reckoned| {
-        rows.insert(reckoned.row.name.clone(), reckoned.row);
+    let dir = RunDir::open(&path)?;
+    let manifest: Manifest = dir.read_json(file::MANIFEST)?;
+    reckon::each_row(&dir, |reckoned| {
+        let checked = conformance::checked(&manifest, &reckoned);
+        rows.insert(reckoned.row.name.clone(), (reckoned.row, checked));
         Ok(())
     })?;
     Ok(rows)
@@ -421,6 +475,7 @@ pub(super) fn loopback() -> Result<Vec<IpNet>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::catalogue::CheckId;
 
     #[test]
     fn every_recorded_behaviour_is_read_right() {
@@ -432,5 +487,42 @@ mod tests {
             judged.table()
         );
         assert!(judged.verdicts.len() > 200);
+    }
+
+    #[test]
+    fn every_check_is_passed_by_a_served_server_and_broken_alone_by_another() {
+        let judged = replay(case::checks()).unwrap();
+        assert_eq!(
+            judged.count(Agreement::Whole),
+            judged.verdicts.len(),
+            "\n{}",
+            judged.table()
+        );
+        let (good, bad): (Vec<&Judgement>, Vec<&Judgement>) = judged
+            .verdicts
+            .iter()
+            .partition(|it| it.expect.checks.as_ref().is_some_and(BTreeMap::is_empty));
+        let passes = |check: CheckId| {
+            good.iter()
+                .flat_map(|it| &it.checked)
+                .any(|it| it.check == check && it.status == Status::Pass)
+        };
+        let breaks = |check: CheckId| {
+            bad.iter()
+                .any(|it| it.broken().keys().eq([check.name()].iter()))
+        };
+        let unserved = |served: &dyn Fn(CheckId) -> bool| -> Vec<&str> {
+            let checks = CheckId::ALL.iter().copied();
+            checks
+                .filter(|it| !served(*it))
+                .map(CheckId::name)
+                .collect()
+        };
+        assert_eq!(unserved(&passes), Vec::<&str>::new());
+        assert_eq!(
+            unserved(&breaks),
+            ["as.dcr"],
+            "a server may register clients or not"
+        );
     }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::fs::File;
-use std::io::{self, BufReader, Read, Write};
+use std::io::{self, BufReader, Read};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, ensure};
@@ -12,11 +12,13 @@ use crate::list::{Contents, Format, Item, Source, Status};
 use crate::manifest::ListFile;
 use crate::outcome::Unprobeable;
 use crate::registry;
-use crate::roll::{Entry, Freezer, Listed};
+use crate::roll::{Aim, Entry, Freezer, Listed};
 use crate::target;
 
+use super::say;
+
 /// Complaints shown of one list; a file that is wrong throughout need not say so on every line.
-const COMPLAINTS: u64 = 10;
+const COMPLAINTS: usize = 10;
 
 /// What stands for standard input.
 const STDIN: &str = "-";
@@ -75,7 +77,7 @@ fn freeze_one(
         hash: Sha256::new(),
     };
     let mut rows = 0;
-    let mut bad = 0;
+    let mut complaints = Complaints::default();
     let mut sent = BTreeSet::new();
     let mut addresses = 0u64;
     let mut failed = None;
@@ -115,10 +117,7 @@ fn freeze_one(
                     }
                 }
                 Item::Bad(row) => {
-                    bad += 1;
-                    if bad <= COMPLAINTS {
-                        complain(&format!("{name}, {}", row.why));
-                    }
+                    complaints.add(|| Complaint::Row(row.why.clone()));
                     Listed {
                         list: number,
                         line: row.line,
@@ -127,7 +126,11 @@ fn freeze_one(
                     }
                 }
             };
-            failed = each(freezer.freeze(listed)).err();
+            let entry = freezer.freeze(listed);
+            if let Some(why) = no_address(&entry) {
+                complaints.add(|| Complaint::At(entry.line, why));
+            }
+            failed = each(entry).err();
         },
     );
     if let Some(error) = failed {
@@ -140,12 +143,7 @@ fn freeze_one(
         format != Format::Text || source.format.is_some() || rows == 0 || addresses > 0,
         "{name} has no address in any of its {rows} lines; a table needs a column `url`, a text one https:// address a line"
     );
-    if bad > COMPLAINTS {
-        complain(&format!(
-            "{name}: {} more rows cannot be read",
-            bad - COMPLAINTS
-        ));
-    }
+    complaints.say(&name, format.unit());
     // What the reader left unread belongs to the file all the same.
     io::copy(&mut hashing, &mut io::sink()).with_context(|| format!("cannot read {name}"))?;
     let sha256 = hashing
@@ -197,9 +195,69 @@ fn sendable(headers: Vec<(String, String)>, sent: &mut BTreeSet<String>) -> Vec<
         .collect()
 }
 
-fn complain(text: &str) {
-    // Where stderr is gone there is nobody to tell.
-    let _ = writeln!(io::stderr(), "mcp-census: {text}");
+/// What is wrong with an address that is none, and what to do. What cannot be asked for another reason, such as a
+/// template, is as its list means it.
+fn no_address(entry: &Entry) -> Option<String> {
+    const SHOWN: usize = 80;
+    let Aim::Unprobeable { why, said: None } = &entry.aim else {
+        return None;
+    };
+    let shown: String = target::redacted_raw(&entry.url)
+        .chars()
+        .take(SHOWN)
+        .collect();
+    match why {
+        Unprobeable::Empty => {
+            Some("there is no address; write one, or take the row out".to_owned())
+        }
+        Unprobeable::Scheme => Some(format!(
+            "{shown:?} is no http or https address; write https:// and a host, or take the row out"
+        )),
+        Unprobeable::InvalidUrl => Some(format!(
+            "{shown:?} is no valid address; mend it, or take the row out"
+        )),
+        _ => None,
+    }
+}
+
+/// What is wrong with a row.
+enum Complaint {
+    /// Its place is in front.
+    Row(String),
+    /// Where it stands, in the unit of the list's format.
+    At(u64, String),
+}
+
+/// What is to be said of a list once it has been read: a file that is no list at all is told of once.
+#[derive(Default)]
+struct Complaints {
+    first: Vec<Complaint>,
+    more: u64,
+}
+
+impl Complaints {
+    fn add(&mut self, complaint: impl FnOnce() -> Complaint) {
+        if self.first.len() < COMPLAINTS {
+            self.first.push(complaint());
+        } else {
+            self.more += 1;
+        }
+    }
+
+    fn say(&self, list: &str, unit: &str) {
+        for complaint in &self.first {
+            match complaint {
+                Complaint::Row(why) => say(&format!("{list}, {why}")),
+                Complaint::At(line, why) => say(&format!("{list}, {unit} {line}: {why}")),
+            }
+        }
+        if self.more > 0 {
+            say(&format!(
+                "{list}: {} more rows are like these; the results have them all, with what is wrong",
+                self.more
+            ));
+        }
+    }
 }
 
 /// A reader that hashes what passes through it.

@@ -8,17 +8,21 @@ use std::str::FromStr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail, ensure};
 use clap::Args;
 use ipnet::IpNet;
 
+use crate::catalogue::Own;
 use crate::exclude::Exclusions;
+use crate::forecast::Tempo;
 use crate::inquiry::{self, Opening, Profile, Terms};
 use crate::manifest::Parameters;
 use crate::mcp::{self, Identity};
 use crate::probe::{Limits, Reach};
 use crate::road::Pace;
-use crate::target::AddressPolicy;
+use crate::target::{AddressPolicy, Target};
+
+use super::exclude::Files;
 
 /// How to ask, and how hard.
 #[derive(Debug, Clone, Args)]
@@ -67,16 +71,40 @@ pub(super) struct Asking {
     /// What is asked first: initialize, or discover, as clients of 2026-07-28 do [default: initialize; check: discover]
     #[arg(long, env = "MCP_CENSUS_OPENING", value_name = "NAME", value_parser = opening)]
     pub(super) opening: Option<Opening>,
-    /// How much is asked: census, or compliance, which also asks what ordinary clients ask next
-    #[arg(long, env = "MCP_CENSUS_PROFILE", value_name = "NAME", value_parser = profile, default_value = Profile::Census.name())]
-    pub(super) profile: Profile,
+    /// How much is asked: census, or compliance, which also asks what ordinary clients ask next [default: census; check: compliance]
+    #[arg(long, env = "MCP_CENSUS_PROFILE", value_name = "NAME", value_parser = profile)]
+    pub(super) profile: Option<Profile>,
     /// Requests that may be spent on one endpoint under --profile compliance
-    #[arg(long, env = "MCP_CENSUS_BUDGET", value_name = "N", default_value_t = inquiry::BUDGET)]
-    pub(super) budget: usize,
+    #[arg(
+        long,
+        env = "MCP_CENSUS_BUDGET",
+        value_name = "N",
+        help = format!(
+            "Requests that may be spent on one endpoint under --profile compliance [default: {}; with --intrusive: {}]",
+            inquiry::BUDGET,
+            inquiry::OWN_BUDGET
+        )
+    )]
+    pub(super) budget: Option<usize>,
+    /// Also ask what is wrong on purpose, under --profile compliance: only of servers listed by an address inside
+    /// --allow-net, or named by --mine
+    #[arg(long, env = "MCP_CENSUS_INTRUSIVE")]
+    pub(super) intrusive: bool,
+    /// A host that is yours, so that --intrusive may ask it
+    #[arg(
+        long,
+        env = "MCP_CENSUS_MINE",
+        value_name = "HOST",
+        value_delimiter = ','
+    )]
+    pub(super) mine: Vec<String>,
     /// Protocol version that `initialize` asks for
     #[arg(long, env = "MCP_CENSUS_PROTOCOL_VERSION", value_name = "DATE", value_parser = version, default_value = mcp::ASKED_VERSION)]
     pub(super) protocol_version: String,
-    /// Who asked to be left alone.
+    /// Who asked to be left alone: a host, which covers its subdomains, an address or a range (CIDR) a line
+    #[arg(long, env = "MCP_CENSUS_EXCLUDE", value_name = "FILE")]
+    pub(super) exclude: Vec<PathBuf>,
+    /// Who asked to be left alone, once the files have been read.
     #[arg(skip)]
     pub(super) excluded: Exclusions,
 }
@@ -98,15 +126,28 @@ impl Default for Asking {
             ca_cert: Vec::new(),
             allow_net: Vec::new(),
             opening: None,
-            profile: Profile::Census,
-            budget: inquiry::BUDGET,
+            profile: None,
+            budget: None,
+            intrusive: false,
+            mine: Vec::new(),
             protocol_version: mcp::ASKED_VERSION.to_owned(),
+            exclude: Vec::new(),
             excluded: Exclusions::default(),
         }
     }
 }
 
 impl Asking {
+    /// Reads who asked to be left alone, the built-in file among them.
+    ///
+    /// # Errors
+    /// When a file cannot be read, or a line excludes nothing.
+    pub(super) fn read_exclusions(&mut self) -> Result<Files> {
+        let files = Files::read(&self.exclude)?;
+        self.excluded = files.exclusions()?;
+        Ok(files)
+    }
+
     /// The address policy.
     #[must_use]
     pub(super) fn policy(&self) -> AddressPolicy {
@@ -128,10 +169,55 @@ impl Asking {
             identity: self.identity(),
             version: self.protocol_version.clone(),
             confirm: self.confirm,
-            profile: self.profile,
-            budget: self.budget,
+            profile: self.profile.unwrap_or(Profile::Census),
+            budget: self.budget(),
             opening: self.opening.unwrap_or(Opening::Initialize),
+            own: self.own(),
         }
+    }
+
+    /// Requests that may be spent on one endpoint.
+    fn budget(&self) -> usize {
+        self.budget.unwrap_or(if self.intrusive {
+            inquiry::OWN_BUDGET
+        } else {
+            inquiry::BUDGET
+        })
+    }
+
+    /// The servers that are also asked what is wrong on purpose.
+    fn own(&self) -> Option<Own> {
+        self.intrusive.then(|| Own {
+            nets: self.allow_net.clone(),
+            hosts: self.mine.iter().map(|it| it.to_lowercase()).collect(),
+        })
+    }
+
+    /// Refuses to ask what is wrong on purpose of servers that are not shown to be one's own.
+    ///
+    /// # Errors
+    /// When there is such a server among the targets, or nothing is asked for checks at all.
+    pub(super) fn refuse_strangers(&self, targets: &[Target]) -> Result<()> {
+        let Some(own) = self.own() else {
+            return Ok(());
+        };
+        ensure!(
+            self.profile == Some(Profile::Compliance),
+            "--intrusive is for the checks of --profile compliance"
+        );
+        let strange: Vec<&str> = targets
+            .iter()
+            .filter(|it| !own.covers(&it.url))
+            .filter_map(|it| it.url.host_str())
+            .collect();
+        if let [first, ..] = strange.as_slice() {
+            bail!(
+                "--intrusive asks what is wrong on purpose, so it is for servers of your own: {first} is no address \
+                 inside --allow-net, and --mine does not name it ({} such endpoints in all)",
+                strange.len()
+            );
+        }
+        Ok(())
     }
 
     /// How hard to push.
@@ -143,6 +229,17 @@ impl Asking {
             gap: self.gap.0,
             rate: NonZeroU32::new(self.rate),
             per_address: NonZeroU32::new(self.per_address),
+        }
+    }
+
+    /// How fast, for a forecast.
+    pub(super) fn tempo(&self) -> Tempo {
+        let pace = self.pace();
+        Tempo {
+            gap: pace.gap,
+            rate: self.rate,
+            per_operator: pace.per_operator().map_or(0, NonZeroU32::get),
+            per_address: self.per_address,
         }
     }
 
@@ -168,8 +265,10 @@ impl Asking {
                 .collect(),
             allow_net: self.allow_net.iter().map(ToString::to_string).collect(),
             excluded: self.excluded.lines(),
-            profile: self.profile,
-            budget: self.budget,
+            profile: self.profile.unwrap_or(Profile::Census),
+            budget: self.budget(),
+            intrusive: self.intrusive,
+            mine: self.mine.clone(),
             opening: self.opening.unwrap_or(Opening::Initialize),
         }
     }
@@ -196,6 +295,8 @@ impl Asking {
             opening,
             profile,
             budget,
+            intrusive,
+            mine,
             excluded,
         } = parameters.clone();
         Ok(Self {
@@ -219,9 +320,12 @@ impl Asking {
                 .collect::<Result<_, _>>()
                 .context("the manifest's allow_net is no range")?,
             opening: Some(opening),
-            profile,
-            budget,
+            profile: Some(profile),
+            budget: Some(budget),
+            intrusive,
+            mine,
             protocol_version,
+            exclude: Vec::new(),
             excluded: Exclusions::read(&excluded.join("\n"))
                 .map_err(|flaw| anyhow::anyhow!("the manifest's exclusions, {flaw}"))?,
         })
@@ -243,6 +347,7 @@ impl Asking {
             policy: Arc::new(self.policy()),
             dns_server: self.dns_server,
             extra_roots: self.ca_cert.iter().map(read).collect::<Result<_>>()?,
+            ..Reach::default()
         })
     }
 }

@@ -1,5 +1,6 @@
 //! `report`: a run's evidence -> its tables. `scan` and `demo` end with the same.
 
+use std::collections::HashMap;
 use std::io::{IsTerminal, Write};
 use std::path::PathBuf;
 
@@ -9,12 +10,14 @@ use jiff::Timestamp;
 
 use crate::finding::Check;
 use crate::inquiry::Profile;
-use crate::manifest::Manifest;
+use crate::manifest::{Manifest, Setting};
+use crate::outcome::Verdict;
 use crate::reckon;
 use crate::report::{self, Format, Page};
-use crate::row::{INPUT_PREFIX, Row, inert};
+use crate::roll::Aim;
+use crate::row::{INPUT_PREFIX, Row, VANTAGE_PREFIX, inert};
 use crate::store::{self, RunDir, file};
-use crate::tally::{RunFacts, Summary, TableName, Tally};
+use crate::tally::{Drawn, RunFacts, Summary, TableName, Tally};
 
 use super::conformance::{self, Conformance};
 use super::{Exit, print, say};
@@ -45,9 +48,15 @@ impl Shape {
         print(&shown)
     }
 
-    /// Whether a program is to read it.
-    pub(super) fn is_json(&self) -> bool {
-        self.format == Format::Json
+    /// The format of what is no table of a run.
+    ///
+    /// # Errors
+    /// When one table of a run was asked for.
+    pub(super) fn without_tables(&self) -> Result<Format> {
+        match self.table {
+            None => Ok(self.format),
+            Some(table) => bail!("--table {table}: a run has that table, and a dry run has none"),
+        }
     }
 
     /// Whether a whole summary is shown as text.
@@ -82,7 +91,7 @@ fn one_of<T>(found: Option<T>, names: impl Iterator<Item = &'static str>) -> Res
 }
 
 /// The terminal's width, as the shell tells it.
-fn width() -> usize {
+pub(super) fn width() -> usize {
     std::env::var("COLUMNS")
         .ok()
         .and_then(|it| it.parse().ok())
@@ -140,8 +149,9 @@ pub(super) fn write_tables(dir: &RunDir) -> Result<Summary> {
     let columns = InputColumns::of(&manifest);
     let facts = facts(&manifest);
     let mut tally = Tally::default();
-    let mut page = Page::default();
+    let mut page = Page::of(manifest.rows);
     let mut unread = 0u64;
+    let mut again = asked_again(dir)?;
     dir.replace(file::RESULTS, |results| {
         dir.replace(file::FINDINGS, |findings| {
             let mut results = csv::Writer::from_writer(results);
@@ -151,6 +161,7 @@ pub(super) fn write_tables(dir: &RunDir) -> Result<Summary> {
             reckon::each_row(dir, |reckoned| {
                 let row = &reckoned.row;
                 let mut cells = row.cells();
+                cells.extend(columns.said(&reckoned.vantages));
                 cells.extend(columns.cells(reckoned.entry.list, &reckoned.entry.extra));
                 results.write_record(&cells)?;
                 write_findings(&mut findings, row)?;
@@ -160,7 +171,17 @@ pub(super) fn write_tables(dir: &RunDir) -> Result<Summary> {
                 }
                 unread += u64::from(row.attempts == 0 && row.endpoint.is_some());
                 tally.add(row);
+                tally.add_said(&reckoned.vantages);
+                if let Aim::Endpoint { address, .. } = &reckoned.entry.aim
+                    && let Some(second) = again.remove(address.as_str())
+                {
+                    tally.add_again(row, &second);
+                }
                 page.add(row, &reckoned.exchanges);
+                for (at, exchanges) in &reckoned.elsewhere {
+                    let vantage = columns.vantages.get(*at).map_or("", String::as_str);
+                    page.add_elsewhere(vantage, exchanges);
+                }
                 Ok(())
             })?;
             results.flush()?;
@@ -169,7 +190,8 @@ pub(super) fn write_tables(dir: &RunDir) -> Result<Summary> {
     })?;
     let summary = tally.summary(&facts);
     write_summary(dir.path(), &summary)?;
-    let package = report::data_package(&summary, &columns.further());
+    let compliance = manifest.parameters.profile == Profile::Compliance;
+    let package = report::data_package(&summary, &columns.at(), &columns.further(), compliance);
     dir.replace(file::DATA_PACKAGE, |to| {
         Ok(to.write_all(package.as_bytes())?)
     })?;
@@ -183,6 +205,29 @@ pub(super) fn write_tables(dir: &RunDir) -> Result<Summary> {
         ));
     }
     Ok(summary)
+}
+
+/// The rows of a run's control arm, by the addresses that were asked. They are written beside their evidence.
+fn asked_again(dir: &RunDir) -> Result<HashMap<String, Row>> {
+    let mut again = HashMap::new();
+    let folder = dir.file(file::CONTROL);
+    if !folder.join(file::MANIFEST).exists() {
+        return Ok(again);
+    }
+    let control = RunDir::open(&folder)?;
+    control.replace(file::RESULTS, |to| {
+        let mut results = csv::Writer::from_writer(to);
+        results.write_record(Row::COLUMNS.iter().map(|(name, _)| *name))?;
+        reckon::each_row(&control, |reckoned| {
+            results.write_record(reckoned.row.cells())?;
+            if let Aim::Endpoint { address, .. } = reckoned.entry.aim {
+                again.insert(address.into(), reckoned.row);
+            }
+            Ok(())
+        })?;
+        Ok(results.flush()?)
+    })?;
+    Ok(again)
 }
 
 /// Writes a summary in each of its forms.
@@ -222,7 +267,7 @@ fn facts(manifest: &Manifest) -> RunFacts {
         rules_version: manifest.rules_version,
         asked_version: manifest.parameters.protocol_version.clone(),
         lists: manifest.lists.iter().map(|it| it.path.clone()).collect(),
-        partial: manifest.lists.iter().any(|it| it.partial),
+        partial: manifest.lists.iter().any(|it| it.partial) || manifest.shard.is_some(),
         complete: manifest.complete,
         endpoints: Some(manifest.endpoints),
         requests: Some(manifest.requests),
@@ -230,7 +275,47 @@ fn facts(manifest: &Manifest) -> RunFacts {
         started_at: Some(to_the_second(manifest.started_at)),
         ended_at: manifest.ended_at.map(to_the_second),
         suffixes: manifest.suffixes.clone(),
+        drawn: (manifest.sample.is_some() || manifest.max_per_site.is_some()).then(|| Drawn {
+            by: manifest.sample.map(|it| it.by),
+        }),
+        sample: sample(manifest),
+        vantages: manifest.vantages().into_iter().map(str::to_owned).collect(),
+        instrument: instrument(manifest),
     }
+}
+
+/// What was drawn, in words.
+fn sample(manifest: &Manifest) -> Option<String> {
+    let per_site = manifest
+        .max_per_site
+        .map(|it| format!("at most {it} endpoints of a site"));
+    let drawn = match (manifest.sample, per_site) {
+        (Some(sample), Some(per_site)) => format!("{sample}, {per_site}"),
+        (Some(sample), None) => sample.to_string(),
+        (None, per_site) => per_site?,
+    };
+    Some(format!("{drawn}, drawn by seed {}", manifest.seed))
+}
+
+/// The settings of a run, or of the runs it was merged from, with how many had each value.
+fn instrument(manifest: &Manifest) -> Vec<(Setting, String, u64)> {
+    let runs: Vec<&Manifest> = if manifest.parts.is_empty() {
+        vec![manifest]
+    } else {
+        manifest.parts.iter().map(|it| &it.manifest).collect()
+    };
+    let mut settings: Vec<(Setting, String, u64)> = Vec::new();
+    for &setting in Setting::ALL {
+        let begin = settings.len();
+        for run in &runs {
+            let value = run.setting(setting);
+            match settings[begin..].iter_mut().find(|it| it.1 == value) {
+                Some((_, _, runs)) => *runs += 1,
+                None => settings.push((setting, value, 1)),
+            }
+        }
+    }
+    settings
 }
 
 /// When a run was, as exactly as a reader needs it.
@@ -238,8 +323,10 @@ fn to_the_second(at: Timestamp) -> String {
     at.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
 }
 
-/// The lists' own columns, each name once, in order of appearance.
+/// The columns beside those that every row has: what each vantage says, where several have asked, and the lists' own,
+/// each name once, in order of appearance.
 struct InputColumns {
+    vantages: Vec<String>,
     names: Vec<String>,
     /// For each list, where its columns stand.
     places: Vec<Vec<usize>>,
@@ -258,15 +345,37 @@ impl InputColumns {
             };
             places.push(list.extra_columns.iter().map(place).collect());
         }
-        Self { names, places }
+        Self {
+            vantages: manifest.vantages().into_iter().map(str::to_owned).collect(),
+            names,
+            places,
+        }
     }
 
     fn header(&self) -> Vec<String> {
         let own = Row::COLUMNS.iter().map(|(name, _)| (*name).to_owned());
-        own.chain(self.further()).collect()
+        own.chain(self.at()).chain(self.further()).collect()
     }
 
-    /// Their names as they stand in the results.
+    /// The names of the vantages' columns as they stand in the results.
+    fn at(&self) -> Vec<String> {
+        self.vantages
+            .iter()
+            .map(|name| inert(&format!("{VANTAGE_PREFIX}{name}")))
+            .collect()
+    }
+
+    /// What each vantage says of a row; empty where nobody was asked.
+    fn said(&self, verdicts: &[Verdict]) -> Vec<String> {
+        let said = |at: usize| {
+            verdicts
+                .get(at)
+                .map_or_else(String::new, ToString::to_string)
+        };
+        (0..self.vantages.len()).map(said).collect()
+    }
+
+    /// The names of the lists' columns as they stand in the results.
     fn further(&self) -> Vec<String> {
         self.names
             .iter()

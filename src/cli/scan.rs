@@ -1,21 +1,21 @@
 //! `scan`: lists -> a run directory.
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, bail, ensure};
 use clap::Args;
 use jiff::Timestamp;
 
-use crate::forecast::{Forecast, Tempo};
+use crate::exchange::LocalFault;
+use crate::forecast::{Conduct, Forecast};
 use crate::scan::{self, Stop};
 use crate::store::RunDir;
 use crate::target::Suffixes;
 
 use super::conformance::Conformance;
 use super::report::Shape;
-use super::setup::{Setup, registry_of, seed};
-use super::{Exit, forecast, lists, print, say};
+use super::setup::{Setup, ensure_rows, registry_of};
+use super::{Exit, control, forecast, lists, print, say};
 
 /// Probe every endpoint of the lists, write a run directory, print the summary.
 #[derive(Debug, Args)]
@@ -42,14 +42,23 @@ pub(super) struct Scan {
 
 impl Scan {
     pub(super) fn run(mut self) -> Result<Exit> {
-        self.setup.read_exclusions()?;
+        self.setup.check()?;
+        self.setup.asking.read_exclusions()?;
         if self.dry_run {
             return self.foretell();
         }
-        if self.setup.self_check {
-            super::gauntlet::self_check()?;
-        }
-        let prepared = if self.resume {
+        let self_check = self
+            .setup
+            .self_check
+            .then(super::gauntlet::self_check)
+            .transpose()?;
+        let mut prepared = if self.resume {
+            ensure!(
+                self.setup.sample.is_none()
+                    && self.setup.seed.is_none()
+                    && self.setup.control.is_none(),
+                "a run that is continued keeps its own --sample, --seed and --control"
+            );
             let out = self.out.as_deref().context("--resume needs --out")?;
             self.setup.continued(out)?
         } else {
@@ -58,15 +67,18 @@ impl Scan {
                 .out
                 .clone()
                 .unwrap_or_else(|| default_out(now, &self.lists));
-            self.setup.fresh(&self.lists, &out, now, seed(now))?
+            self.setup.fresh(&self.lists, &out, now)?
         };
+        prepared.manifest.self_check = self_check.or(prepared.manifest.self_check);
         let path = prepared.dir.path().to_owned();
-        let prober = self.setup.prober()?;
-        let run = self.setup.run_of(prepared, prober, Arc::default());
+        let (run, asking) = (self.setup.run_of(prepared)?, &self.setup.asking);
         let stop = Stop::default();
-        super::runtime()?.block_on(async {
+        let scanned = super::runtime()?.block_on(async {
             let interrupts = tokio::spawn(heed_interrupts(stop.clone()));
-            let scanned = scan::run(run, stop.clone(), true).await;
+            let scanned = match scan::run(run, stop.clone(), true).await {
+                Ok(manifest) => control::ask_again(&path, manifest, asking, &stop).await,
+                Err(error) => Err(error),
+            };
             interrupts.abort();
             scanned
         })?;
@@ -75,8 +87,15 @@ impl Scan {
         let held = self.conformance.write(&dir, self.shape.is_text())?;
         say(&format!("the run is in {}", path.display()));
         if stop.soft.is_cancelled() {
+            let why = match scanned.halted_by {
+                Some(LocalFault::Exhausted) => {
+                    "halted: this machine has no file descriptors or local ports left"
+                }
+                Some(_) => "halted: this machine has no network, or its name server is silent",
+                None => "interrupted",
+            };
             say(&format!(
-                "interrupted; continue with: mcp-census scan --resume --out {}",
+                "{why}; continue with: mcp-census scan --resume --out {}",
                 path.display()
             ));
             return Ok(Exit::Interrupted);
@@ -86,6 +105,7 @@ impl Scan {
 
     /// What a scan of the lists would do.
     fn foretell(&self) -> Result<Exit> {
+        let format = self.shape.without_tables()?;
         for list in &self.lists {
             if registry_of(list)?.is_some() {
                 bail!("--dry-run sends nothing: fetch the list first, with mcp-census fetch");
@@ -103,23 +123,28 @@ impl Scan {
                 Ok(())
             },
         )?;
-        let tempo = Tempo {
-            gap: self.setup.asking.gap.0,
-            rate: self.setup.asking.rate,
-        };
+        ensure_rows(lists.iter().map(|it| it.file.rows).sum(), &self.lists)?;
         let suffixes = Suffixes::default();
-        let (targets, _) = scan::sample(
-            freezer.into_targets(),
-            self.setup.max_per_site,
-            &suffixes,
-            0,
-        );
-        let outlook = forecast.outlook(&targets, &suffixes, tempo);
-        print(&if self.shape.is_json() {
-            forecast::json(&lists, &outlook)?
-        } else {
-            forecast::text(&lists, &outlook, tempo)
-        })?;
+        let seed = self.setup.seed.unwrap_or_default();
+        let drawn = self.setup.sampling();
+        let (targets, _) = scan::drawn(freezer.into_targets(), drawn, &suffixes, seed);
+        let (targets, _) = scan::sample(targets, self.setup.max_per_site, &suffixes, seed);
+        self.setup.asking.refuse_strangers(&targets)?;
+        let terms = self.setup.asking.terms();
+        let conduct = Conduct {
+            terms: &terms,
+            robots: self.setup.robots,
+            tempo: self.setup.asking.tempo(),
+        };
+        let outlook = forecast.outlook(&targets, &suffixes, &conduct);
+        let width = super::report::width();
+        print(&forecast::shown(
+            format,
+            width,
+            &lists,
+            &outlook,
+            &conduct.tempo,
+        )?)?;
         Ok(Exit::Done)
     }
 }

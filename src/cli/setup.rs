@@ -1,6 +1,7 @@
 //! What a scan is set up with, typed or from `sweeps.toml`: lists -> a frozen run, or one that is continued.
 
 use std::collections::BTreeSet;
+use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -9,15 +10,15 @@ use clap::{Args, FromArgMatches as _};
 use jiff::Timestamp;
 use url::Host;
 
-use crate::exclude::Exclusions;
 use crate::list::Format;
 use crate::manifest::{ListFile, Manifest, RULES_VERSION};
 use crate::periodic::file::{Flag, Flaw};
-use crate::probe::Prober;
+use crate::probe::{Prober, Reach};
 use crate::registry::{OFFICIAL, Walk};
-use crate::resolve::QUESTIONS;
+use crate::resolve::{QUESTION_SOCKETS, QUESTIONS};
 use crate::road::Pace;
 use crate::roll::{self, Aim, Entry, Freezer};
+use crate::sampling::{Sampling, Unit};
 use crate::scan::{Headers, Run};
 use crate::stats;
 use crate::store::{RunDir, file};
@@ -26,9 +27,6 @@ use crate::watch::Watch;
 
 use super::options::Asking;
 use super::say;
-
-/// Who asked every census of this program to be left alone.
-const BUILT_IN: &str = include_str!("../../data/exclude.txt");
 
 /// Public sites that may be scanned without saying who asks.
 const ANONYMOUS_SITES: usize = 10;
@@ -48,9 +46,18 @@ pub(super) struct Setup {
     /// Ask part I of N only: parts are told by site, and cover the list without overlap
     #[arg(long, env = "MCP_CENSUS_SHARD", value_name = "I/N")]
     pub(super) shard: Option<Shard>,
-    /// Who asked to be left alone: a host, which covers its subdomains, an address or a range (CIDR) a line
-    #[arg(long, env = "MCP_CENSUS_EXCLUDE", value_name = "FILE")]
-    pub(super) exclude: Vec<PathBuf>,
+    /// Ask a sample of so many sites, or endpoints, drawn by the seed; the tables tell what it says of the whole list
+    #[arg(long, env = "MCP_CENSUS_SAMPLE", value_name = "N", conflicts_with_all = ["shard", "limit"])]
+    pub(super) sample: Option<NonZeroUsize>,
+    /// What --sample draws: site, each with all its endpoints, or endpoint
+    #[arg(long, env = "MCP_CENSUS_SAMPLE_BY", value_name = "UNIT", value_parser = sample_unit, default_value = Unit::Site.name())]
+    pub(super) sample_by: Unit,
+    /// What samples are drawn by, to draw the same again [default: from the clock; the manifest keeps it]
+    #[arg(long, env = "MCP_CENSUS_SEED", value_name = "S")]
+    pub(super) seed: Option<u64>,
+    /// Ask a sample of N rows that work once more at the end; the report says how far the answers agree
+    #[arg(long, env = "MCP_CENSUS_CONTROL", value_name = "N")]
+    pub(super) control: Option<NonZeroUsize>,
     /// Send the headers that this list, a client's configuration, has: credentials to whoever it names, so think twice
     #[arg(long, env = "MCP_CENSUS_SEND_HEADERS", value_name = "LIST")]
     pub(super) send_headers: Option<PathBuf>,
@@ -76,6 +83,8 @@ pub(super) struct Prepared {
     pub(super) manifest: Manifest,
     targets: Vec<Target>,
     headers: Headers,
+    /// What watches over the instrument.
+    pub(super) watch: Arc<Watch>,
 }
 
 impl Setup {
@@ -120,6 +129,18 @@ impl Setup {
         })
     }
 
+    /// What cannot be asked for together.
+    ///
+    /// # Errors
+    /// When it is.
+    pub(super) fn check(&self) -> Result<()> {
+        ensure!(
+            self.sample.is_none() || self.sample_by == Unit::Site || self.max_per_site.is_none(),
+            "--max-per-site draws of each site that is drawn: use it with --sample-by site"
+        );
+        Ok(())
+    }
+
     /// A new run of the lists in a directory.
     ///
     /// # Errors
@@ -129,16 +150,16 @@ impl Setup {
         lists: &[PathBuf],
         out: &Path,
         started_at: Timestamp,
-        seed: u64,
     ) -> Result<Prepared> {
         let made = !out.exists();
         let dir = RunDir::create(out)?;
-        match self.freeze(&dir, lists, started_at, seed) {
+        match self.freeze(&dir, lists, started_at) {
             Ok((manifest, targets, headers)) => Ok(Prepared {
                 dir,
                 manifest,
                 targets,
                 headers,
+                watch: Arc::default(),
             }),
             Err(error) => {
                 drop(dir);
@@ -151,12 +172,43 @@ impl Setup {
         }
     }
 
+    /// The run, ready to be driven.
+    ///
+    /// # Errors
+    /// When a certificate or the resolver's configuration cannot be read.
+    pub(super) fn run_of(&self, prepared: Prepared) -> Result<Run> {
+        let Prepared {
+            dir,
+            manifest,
+            targets,
+            headers,
+            watch,
+        } = prepared;
+        let fits = fitting(self.asking.width);
+        let reach = Reach {
+            questions: fits.questions,
+            ..self.asking.reach()?
+        };
+        Ok(Run {
+            dir,
+            manifest,
+            targets,
+            headers,
+            terms: self.asking.terms(),
+            pace: Pace {
+                width: fits.width,
+                ..self.asking.pace()
+            },
+            prober: Prober::new(reach, self.asking.identity())?,
+            watch,
+        })
+    }
+
     fn freeze(
         &self,
         dir: &RunDir,
         lists: &[PathBuf],
         started_at: Timestamp,
-        seed: u64,
     ) -> Result<(Manifest, Vec<Target>, Headers)> {
         let mut freezer = self.freezer();
         let mut rows = 0;
@@ -185,51 +237,35 @@ impl Setup {
             )?;
             Ok(())
         })?;
-        ensure!(
-            rows > 0,
-            "{} has no rows: there is nothing to scan",
-            named(lists)
-        );
+        ensure_rows(rows, lists)?;
         for list in &read {
             warn_of_headers(&list.file);
         }
         let targets = freezer.into_targets();
-        self.require_contact(&targets)?;
+        require_contact(&self.asking, &targets)?;
+        self.asking.refuse_strangers(&targets)?;
+        let seed = self.seed.unwrap_or_else(|| seed(started_at));
         let manifest = Manifest {
             vantage: self.vantage.clone(),
             lists: read.into_iter().map(|it| it.file).collect(),
             seed,
+            population: self.population(&targets, seed),
             robots: self.robots,
             max_per_site: self.max_per_site,
+            sample: self.sampling(),
+            shard: self.shard,
+            control: self.control.map(NonZeroUsize::get),
             rows,
             endpoints: targets.len() as u64,
-            population: self.population(&targets, seed),
-            ..Manifest::begun(
-                started_at,
-                // An address can hold a key.
-                std::env::args()
-                    .map(|it| {
-                        if it.contains("://") {
-                            crate::target::redacted_raw(&it)
-                        } else {
-                            it
-                        }
-                    })
-                    .collect(),
-                self.asking.parameters(),
-            )
+            ..Manifest::begun(started_at, super::typed(), self.asking.parameters())
         };
         Ok((manifest, targets, headers))
     }
 
-    /// What is asked, told apart in few characters: the order of a list, and what it says beside, make no difference.
-    fn population(&self, targets: &[Target], seed: u64) -> String {
-        let mut asked: Vec<&str> = targets.iter().map(|it| it.url.as_str()).collect();
-        asked.sort_unstable();
-        let sample = self
-            .max_per_site
-            .map(|most| format!("{most} of each site, drawn by {seed}"));
-        stats::fingerprint(asked.into_iter().chain(sample.as_deref()))
+    pub(super) fn sampling(&self) -> Option<Sampling> {
+        let size = self.sample?.get();
+        let by = self.sample_by;
+        Some(Sampling { size, by })
     }
 
     pub(super) fn freezer(&self) -> Freezer {
@@ -263,6 +299,16 @@ impl Setup {
         Ok(files)
     }
 
+    /// What is asked, told apart in few characters: the order of a list, and what it says beside, make no difference.
+    fn population(&self, targets: &[Target], seed: u64) -> String {
+        let mut asked: Vec<&str> = targets.iter().map(|it| it.url.as_str()).collect();
+        asked.sort_unstable();
+        let (sites, sample) = (self.max_per_site, self.sampling());
+        let drawn = (sites.is_some() || sample.is_some())
+            .then(|| format!("{sites:?} of each site, {sample:?}, drawn by {seed}"));
+        stats::fingerprint(asked.into_iter().chain(drawn.as_deref()))
+    }
+
     /// The run in a directory, and its own parameters in place of what was typed.
     ///
     /// # Errors
@@ -273,6 +319,11 @@ impl Setup {
         ensure!(
             manifest.evidence_removed_at.is_none(),
             "the evidence of {} was removed: start a new run",
+            dir.path().display()
+        );
+        ensure!(
+            manifest.parts.is_empty(),
+            "{} was merged from other runs: continue those, and merge them again",
             dir.path().display()
         );
         ensure!(
@@ -305,71 +356,8 @@ impl Setup {
             manifest,
             targets: roll::targets(kept),
             headers,
+            watch: Arc::default(),
         })
-    }
-
-    /// The run, ready to be driven.
-    pub(super) fn run_of(&self, prepared: Prepared, prober: Prober, watch: Arc<Watch>) -> Run {
-        let Prepared {
-            dir,
-            manifest,
-            targets,
-            headers,
-        } = prepared;
-        Run {
-            dir,
-            manifest,
-            targets,
-            headers,
-            terms: self.asking.terms(),
-            pace: Pace {
-                width: fitting(self.asking.width),
-                ..self.asking.pace()
-            },
-            prober,
-            watch,
-        }
-    }
-
-    /// What sends, for this setup.
-    ///
-    /// # Errors
-    /// When a certificate or the resolver's configuration cannot be read.
-    pub(super) fn prober(&self) -> Result<Prober> {
-        Prober::new(self.asking.reach()?, self.asking.identity())
-    }
-
-    /// Reads who asked to be left alone.
-    ///
-    /// # Errors
-    /// When a file of those cannot be read.
-    pub(super) fn read_exclusions(&mut self) -> Result<()> {
-        self.asking.excluded = exclusions(&self.exclude)?;
-        Ok(())
-    }
-
-    /// A census of strangers' servers says who takes it.
-    fn require_contact(&self, targets: &[Target]) -> Result<()> {
-        if self.asking.contact.is_some() {
-            return Ok(());
-        }
-        let is_public = |target: &&Target| match target.url.host() {
-            Some(Host::Ipv4(address)) => crate::target::is_public(address.into()),
-            Some(Host::Ipv6(address)) => crate::target::is_public(address.into()),
-            Some(Host::Domain(_)) | None => true,
-        };
-        let sites: BTreeSet<String> = targets
-            .iter()
-            .filter(is_public)
-            .map(|target| Suffixes::default().site(&target.url))
-            .collect();
-        if sites.len() > ANONYMOUS_SITES {
-            bail!(
-                "the list has {} public sites; say who asks with --contact, a URL or an address where operators can reach you",
-                sites.len()
-            );
-        }
-        Ok(())
     }
 }
 
@@ -383,26 +371,69 @@ fn arguments(flag: &Flag) -> Vec<String> {
     values.map(|value| format!("--{name}={value}")).collect()
 }
 
-/// The width that this machine's file descriptors allow. The limit is raised as far as it goes.
-fn fitting(width: usize) -> usize {
-    // For the names being looked up, the run's files, and what the runtime holds.
-    let reserved = QUESTIONS + 64;
-    let wanted = u64::try_from(width + reserved).unwrap_or(u64::MAX);
-    let limit = rlimit::increase_nofile_limit(wanted).unwrap_or(wanted);
-    let fits = usize::try_from(limit)
-        .unwrap_or(usize::MAX)
-        .saturating_sub(reserved)
+/// A census of strangers' servers says who takes it.
+///
+/// # Errors
+/// When the targets are of more public sites than may be asked without a name.
+pub(super) fn require_contact(asking: &Asking, targets: &[Target]) -> Result<()> {
+    if asking.contact.is_some() {
+        return Ok(());
+    }
+    let is_public = |target: &&Target| match target.url.host() {
+        Some(Host::Ipv4(address)) => crate::target::is_public(address.into()),
+        Some(Host::Ipv6(address)) => crate::target::is_public(address.into()),
+        Some(Host::Domain(_)) | None => true,
+    };
+    let sites: BTreeSet<String> = targets
+        .iter()
+        .filter(is_public)
+        .map(|target| Suffixes::default().site(&target.url))
+        .collect();
+    if sites.len() > ANONYMOUS_SITES {
+        bail!(
+            "the list has {} public sites; say who asks with --contact, a URL or an address where operators can reach you",
+            sites.len()
+        );
+    }
+    Ok(())
+}
+
+/// What this machine's file descriptors allow.
+struct Fits {
+    /// Requests in flight.
+    width: usize,
+    /// Names being looked up.
+    questions: usize,
+}
+
+/// Fits a width to this machine's file descriptors. The limit is raised as far as it goes.
+fn fitting(width: usize) -> Fits {
+    /// For the run's files, and what the runtime holds.
+    const OURS: usize = 64;
+    let questions = QUESTIONS.min(width);
+    let wanted = width + questions * QUESTION_SOCKETS + OURS;
+    let limit = rlimit::increase_nofile_limit(u64::try_from(wanted).unwrap_or(u64::MAX));
+    let limit = limit.map_or(wanted, |it| usize::try_from(it).unwrap_or(usize::MAX));
+    if limit >= wanted {
+        return Fits { width, questions };
+    }
+    let questions = questions.min(limit / 8).max(16);
+    let fits = limit
+        .saturating_sub(questions * QUESTION_SOCKETS + OURS)
         .max(16);
     if fits < width {
         say(&format!(
             "{limit} open files allow {fits} requests in flight, not {width}; raise the limit with ulimit -n"
         ));
     }
-    width.min(fits)
+    Fits {
+        width: width.min(fits),
+        questions,
+    }
 }
 
 /// Keeps the headers that an endpoint is sent. Where several rows name it, the first that has any speaks.
-fn keep_headers(kept: &mut Headers, entry: &Entry) {
+pub(super) fn keep_headers(kept: &mut Headers, entry: &Entry) {
     if let Aim::Endpoint { number, .. } = entry.aim
         && !entry.headers.is_empty()
     {
@@ -442,11 +473,25 @@ pub(super) fn registry_of(list: &Path) -> Result<Option<url::Url>> {
     Ok(Some(url))
 }
 
-fn list_format(name: &str) -> Result<Format, String> {
+fn sample_unit(name: &str) -> Result<Unit, String> {
+    Unit::named(name).ok_or_else(|| "use site or endpoint".to_owned())
+}
+
+pub(super) fn list_format(name: &str) -> Result<Format, String> {
     Format::named(name).ok_or_else(|| {
         let names: Vec<&str> = Format::ALL.iter().map(|it| it.name()).collect();
         format!("use one of {}", names.join(", "))
     })
+}
+
+/// Lists that hold nothing are no population.
+pub(super) fn ensure_rows(rows: u64, lists: &[PathBuf]) -> Result<()> {
+    ensure!(
+        rows > 0,
+        "{} has no rows: there is nothing to scan",
+        named(lists)
+    );
+    Ok(())
 }
 
 fn named(lists: &[PathBuf]) -> String {
@@ -455,20 +500,6 @@ fn named(lists: &[PathBuf]) -> String {
         .map(|path| path.display().to_string())
         .collect();
     names.join(", ")
-}
-
-/// Who asked to be left alone: the built-in file's, and what these files say.
-fn exclusions(paths: &[PathBuf]) -> Result<Exclusions> {
-    let mut excluded =
-        Exclusions::read(BUILT_IN).map_err(|flaw| anyhow::anyhow!("data/exclude.txt, {flaw}"))?;
-    for path in paths {
-        let text = std::fs::read_to_string(path)
-            .with_context(|| format!("cannot read {}", path.display()))?;
-        let read = Exclusions::read(&text)
-            .map_err(|flaw| anyhow::anyhow!("{}, {flaw}", path.display()))?;
-        excluded.extend(read);
-    }
-    Ok(excluded)
 }
 
 /// A run's own seed; the manifest keeps it.

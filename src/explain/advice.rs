@@ -157,6 +157,9 @@ const DEPRECATED: &str =
     "Nothing, or take the listing down: its publisher says that something else is to be used.";
 const DISAGREE: &str = "Look for one of several instances that fails, or for a limit: the attempts were seconds apart.";
 
+const REGIONAL: &str =
+    "Look for a firewall, a CDN or a name server that treats where clients come from differently.";
+
 /// About a finding.
 pub(super) const fn of_check(check: Check) -> &'static str {
     match check {
@@ -237,5 +240,6 @@ pub(super) const fn of_check(check: Check) -> &'static str {
         Check::TemplateDefaultsUsed => DEFAULTS,
         Check::DeprecatedListing => DEPRECATED,
         Check::AttemptsDisagree => DISAGREE,
+        Check::Regional => REGIONAL,
     }
 }

@@ -17,6 +17,7 @@ fn terms(confirm: u8) -> Terms {
         confirm,
         profile: Profile::Census,
         budget: BUDGET,
+        own: None,
         opening: Opening::Initialize,
     }
 }
@@ -54,7 +55,7 @@ fn asked_under(
         let (ask, later) = match next(&target, &exchanges, terms) {
             Next::Ask(ask) => (ask, ""),
             Next::Later(ask) => (ask, " later"),
-            Next::Done => return log,
+            Next::Done(_) => return log,
         };
         let path = ask
             .request

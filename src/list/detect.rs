@@ -91,13 +91,14 @@ fn is_json(head: &[u8]) -> bool {
     }
 }
 
-/// Several objects, each whole on a line of its own, and not much else. `more`: other lines follow.
+/// Several objects, each whole on a line of its own, and not much else but other JSON. `more`: other lines follow.
 fn is_ndjson(lines: &[&str], more: bool) -> bool {
-    let is_object =
-        |line: &str| line.trim_start().starts_with('{') && json::read(line.trim()).is_ok();
+    let is_whole = |line: &str| json::read(line.trim()).is_ok();
+    let is_object = |line: &str| line.trim_start().starts_with('{') && is_whole(line);
     let objects = lines.iter().filter(|line| is_object(line)).count();
+    let whole = lines.iter().filter(|line| is_whole(line)).count();
     let starts_so = lines.first().is_some_and(|line| is_object(line));
-    (lines.len() > 1 || more) && (starts_so || objects > 1) && objects * 2 >= lines.len()
+    (lines.len() > 1 || more) && (starts_so || objects > 1) && whole * 2 >= lines.len()
 }
 
 fn is_docker(lines: &[&str]) -> bool {

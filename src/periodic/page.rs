@@ -9,7 +9,7 @@ use jiff::Timestamp;
 use super::history::{Line, read_counts};
 use super::series::{Endpoints, SPANS, Track, stretches};
 use crate::outcome::Verdict;
-use crate::report::{Curve, Plot, Point, Tone, escaped, percent, still, visible};
+use crate::report::{Curve, Plot, Point, Tone, html_escaped as escaped, percent, still, visible};
 use crate::stats;
 use crate::tally::grouped;
 

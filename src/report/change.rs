@@ -7,10 +7,12 @@ use std::fmt::Write as _;
 use serde_json::{Value, json};
 
 use super::markdown::escaped;
-use super::{WIDTH, interval, percent, wrap};
+use super::{WIDTH, interval, percent};
 use crate::diff::{Aspect, Cause, Change, Diff, Lone, Shift};
 use crate::row::inert;
 use crate::tally::{Share, grouped, plain};
+use crate::unseen;
+use crate::wrap::wrap;
 
 /// Changes that a text lists; the other formats list all.
 const LISTED: usize = 40;
@@ -19,11 +21,11 @@ const LISTED: usize = 40;
 const SIGNIFICANT: f64 = 0.05;
 
 /// A heading, columns, rows, and a remark.
-struct Sheet {
-    heading: &'static str,
-    columns: Vec<&'static str>,
-    rows: Vec<Vec<String>>,
-    remark: String,
+pub(super) struct Sheet {
+    pub(super) heading: &'static str,
+    pub(super) columns: Vec<&'static str>,
+    pub(super) rows: Vec<Vec<String>>,
+    pub(super) remark: String,
 }
 
 /// The difference in columns for a terminal.
@@ -93,7 +95,15 @@ pub fn change_csv(diff: &Diff) -> String {
     for it in &diff.instrument {
         let cause = it.cause.name();
         write([
-            "setting", "", it.name, "", &it.before, &it.after, cause, "", "",
+            "setting",
+            "",
+            it.setting.name(),
+            "",
+            &it.before,
+            &it.after,
+            cause,
+            "",
+            "",
         ]);
     }
     for it in &diff.shifts {
@@ -179,7 +189,7 @@ pub fn change_json(diff: &Diff) -> String {
     let settings: Vec<Value> = diff
         .instrument
         .iter()
-        .map(|it| json!({ "name": it.name, "cause": it.cause, "before": it.before, "after": it.after }))
+        .map(|it| json!({ "name": it.setting, "cause": it.cause, "before": it.before, "after": it.after }))
         .collect();
     let apart = diff.changes.iter().filter(|it| it.cause.is_some());
     let value = json!({
@@ -199,7 +209,7 @@ fn round(p: f64) -> f64 {
     (p * 1e6).round() / 1e6
 }
 
-fn headline(diff: &Diff) -> String {
+pub(super) fn headline(diff: &Diff) -> String {
     let moved = |changes: &mut dyn Iterator<Item = &Change>| {
         let mut endpoints: Vec<&str> = changes.map(|it| it.endpoint.as_str()).collect();
         endpoints.dedup();
@@ -224,11 +234,13 @@ fn plain_whole(text: &str) -> String {
     if text.chars().count() <= 100 {
         plain(text)
     } else {
-        text.chars().filter(|it| !it.is_control()).collect()
+        text.chars()
+            .filter(|it| !unseen::hides(*it) && !unseen::acts(*it))
+            .collect()
     }
 }
 
-fn sheets(diff: &Diff, listed: usize) -> Vec<Sheet> {
+pub(super) fn sheets(diff: &Diff, listed: usize) -> Vec<Sheet> {
     let mut sheets = Vec::new();
     if !diff.instrument.is_empty() {
         sheets.push(Sheet {
@@ -240,7 +252,7 @@ fn sheets(diff: &Diff, listed: usize) -> Vec<Sheet> {
                 .map(|it| {
                     let about = it.cause.about().to_owned();
                     vec![
-                        it.name.to_owned(),
+                        it.setting.to_string(),
                         plain(&it.before),
                         plain(&it.after),
                         about,

@@ -65,6 +65,10 @@ const fn explanation(name: TableName) -> &'static str {
         | TableName::Units
         | TableName::Platforms
         | TableName::Findings
+        | TableName::Estimates
+        | TableName::Disagreement
+        | TableName::Control
+        | TableName::Instrument
         | TableName::NotMeasured => "meaning",
     }
 }

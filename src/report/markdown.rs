@@ -74,7 +74,7 @@ fn ours(text: &str) -> String {
 }
 
 /// A text with nothing in it that Markdown or HTML would act on: no markup, no link, no mention.
-pub(super) fn escaped(text: &str) -> String {
+pub(crate) fn escaped(text: &str) -> String {
     let mut out = String::new();
     for (at, it) in text.char_indices() {
         match it {

@@ -2,6 +2,7 @@
 //! What is counted, and of what, is the tally's affair.
 
 mod change;
+mod change_page;
 pub mod checks;
 mod csv;
 mod grid;
@@ -17,11 +18,13 @@ mod tests;
 mod text;
 
 pub use change::{change_csv, change_json, change_markdown, change_text};
+pub use change_page::change_page;
 pub use csv::csv_long;
 pub use html::Page;
-pub(crate) use html::{Curve, Plot, Point, Tone, escaped, still, visible};
+pub(crate) use html::{Curve, Plot, Point, Tone, escaped as html_escaped, still, visible};
 pub use json::{SCHEMA, json};
 pub use junit::junit;
+pub(crate) use markdown::escaped;
 pub use markdown::markdown;
 pub use package::{FINDINGS, data_package};
 pub use readme::readme;
@@ -108,6 +111,19 @@ pub fn caveats(summary: &Summary) -> Vec<String> {
         let _ = write!(asked, "; {} to {}", plain(started), plain(ended));
     }
     let mut said = vec![asked + "."];
+    if let Some(sample) = &facts.sample {
+        said.push(format!(
+            "A sample: {}. {}",
+            plain(sample),
+            estimated(summary)
+        ));
+    }
+    if facts.vantages.len() > 1 {
+        said.push(
+            "Asked from several places: a row works if it does from any, and is down only if it is from all."
+                .to_owned(),
+        );
+    }
     if facts.partial {
         said.push(
             "The list is not whole: the shares hold for what was listed, not for all servers."
@@ -118,6 +134,23 @@ pub fn caveats(summary: &Summary) -> Vec<String> {
         said.push("The run is not complete: what was not asked counts as not measured.".to_owned());
     }
     said
+}
+
+/// What a sample tells of the whole list, in a sentence.
+fn estimated(summary: &Summary) -> String {
+    let working = summary
+        .table(TableName::Estimates)
+        .and_then(|it| it.lines.first())
+        .and_then(|it| it.share);
+    match working {
+        Some(share) => format!(
+            "Of the whole list an estimated {} speak MCP to anyone (95 % interval {} to {}, by site).",
+            percent(share.fraction),
+            percent(share.low),
+            percent(share.high)
+        ),
+        None => "It tells nothing of the whole list.".to_owned(),
+    }
 }
 
 /// What was not measured, and what that leaves open, in a sentence.
@@ -152,40 +185,4 @@ fn hundredth(fraction: f64) -> String {
     } else {
         format!("{percent:.1}")
     }
-}
-
-/// Keeps words together when a text is broken into lines.
-const TOGETHER: char = '\u{a0}';
-
-/// Breaks a text into lines of at most `width` characters, each after `indent`. A longer word has a line to itself;
-/// a percent sign stays with its number, and a no-break space is written as a space.
-#[must_use]
-pub fn wrap(text: &str, width: usize, indent: &str) -> String {
-    let mut words: Vec<String> = Vec::new();
-    for word in text.split([' ', '\n']).filter(|it| !it.is_empty()) {
-        match words.last_mut() {
-            Some(last) if word.starts_with('%') => {
-                last.push(' ');
-                last.push_str(word);
-            }
-            Some(_) | None => words.push(word.to_owned()),
-        }
-    }
-    let mut wrapped = String::new();
-    let mut length = 0;
-    for word in words {
-        let more = word.chars().count();
-        if length > 0 && length + 1 + more <= width {
-            wrapped.push(' ');
-            length += 1 + more;
-        } else {
-            if length > 0 {
-                wrapped.push('\n');
-            }
-            wrapped.push_str(indent);
-            length = indent.chars().count() + more;
-        }
-        wrapped.push_str(&word.replace(TOGETHER, " "));
-    }
-    wrapped
 }

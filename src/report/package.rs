@@ -3,7 +3,9 @@
 
 use serde_json::{Value, json};
 
+use super::checks;
 use super::csv::COLUMNS;
+use crate::outcome::Verdict;
 use crate::row::{Kind, Row};
 use crate::tally::{Summary, TableName};
 
@@ -31,15 +33,26 @@ const SUMMARY: [&str; COLUMNS.len()] = [
     "What the share is of.",
 ];
 
-/// The package of a run whose list has these further columns, named as they stand in `results.csv`.
+/// The package of a run whose results have a column for each of these vantages, and whose list has these further
+/// columns, named as they stand in `results.csv`. `compliance` says whether the checks of the specification are told.
 #[must_use]
-pub fn data_package(summary: &Summary, further: &[String]) -> String {
+pub fn data_package(
+    summary: &Summary,
+    vantages: &[String],
+    further: &[String],
+    compliance: bool,
+) -> String {
     let facts = &summary.facts;
     let mut results: Vec<Value> = Row::COLUMNS
         .iter()
         .zip(Row::KINDS)
         .map(|((name, about), kind)| field(name, about.trim(), *kind))
         .collect();
+    results.extend(vantages.iter().map(|name| {
+        let about = "The verdict from this vantage; empty where it was not asked.";
+        let words = || Verdict::ALL.iter().map(|it| it.name()).collect();
+        field(name, about, Kind::Word(words))
+    }));
     results.extend(further.iter().map(|name| {
         let about = "A column of the list's own.";
         field(name, about, Kind::Text)
@@ -61,6 +74,40 @@ pub fn data_package(summary: &Summary, further: &[String]) -> String {
             field(name, about, kind)
         })
         .collect();
+    let mut resources = vec![
+        resource("results", "One row an input row: the census.", &results),
+        resource("findings", "One row a finding.", &findings),
+        resource(
+            "summary",
+            "Every table of the report, a line a count.",
+            &counts,
+        ),
+    ];
+    if compliance {
+        for (name, about, columns) in [
+            (
+                "checks",
+                "What the checks of the specification come to, a line a check.",
+                &checks::BY_CHECK[..],
+            ),
+            (
+                "servers",
+                "The same, a line a server.",
+                &checks::BY_SERVER[..],
+            ),
+            (
+                "readiness",
+                "How many servers are how far on the way to 2026-07-28.",
+                &checks::BY_READINESS[..],
+            ),
+        ] {
+            let fields: Vec<Value> = columns
+                .iter()
+                .map(|(name, about, kind)| field(name, about, *kind))
+                .collect();
+            resources.push(resource(name, about, &fields));
+        }
+    }
     let package = json!({
         "profile": "tabular-data-package",
         "name": "mcp-census-run",
@@ -68,11 +115,7 @@ pub fn data_package(summary: &Summary, further: &[String]) -> String {
         "description": super::caveats(summary).join(" "),
         "created": facts.started_at,
         "sources": facts.lists.iter().map(|it| json!({ "title": it })).collect::<Vec<_>>(),
-        "resources": [
-            resource("results", "One row an input row: the census.", &results),
-            resource("findings", "One row a finding.", &findings),
-            resource("summary", "Every table of the report, a line a count.", &counts),
-        ],
+        "resources": resources,
     });
     // Strings, numbers and lists of them: there is nothing that JSON cannot say.
     serde_json::to_string_pretty(&package).map_or_else(|_| String::new(), |text| text + "\n")

@@ -2,9 +2,10 @@
 
 use std::fmt::Write as _;
 
+use super::checks;
 use super::csv::{COLUMNS, NOT_MEASURED};
 use crate::outcome::{Outcome, Verdict};
-use crate::row::{INPUT_PREFIX, Row};
+use crate::row::{INPUT_PREFIX, Kind, Row, VANTAGE_PREFIX};
 use crate::tally::{Layer, Mechanism, TableName};
 
 /// The text of `reports/README.md`.
@@ -28,13 +29,33 @@ pub fn readme() -> String {
     );
     let _ = writeln!(
         out,
-        "\nThe list's own further columns follow, each with `{INPUT_PREFIX}` before its name."
+        "\nIn a run that was merged from several vantages a column for each follows, `{VANTAGE_PREFIX}` and its name, with\n\
+         the verdict from there; then the list's own further columns, each with `{INPUT_PREFIX}` before its name."
     );
     section(
         &mut out,
         "Columns of findings.csv",
         "column",
         super::FINDINGS.into_iter(),
+    );
+    let plain = |it: &(&'static str, &'static str, Kind)| (it.0, it.1);
+    section(
+        &mut out,
+        "Columns of checks.csv",
+        "column",
+        checks::BY_CHECK.iter().map(plain),
+    );
+    section(
+        &mut out,
+        "Columns of servers.csv",
+        "column",
+        checks::BY_SERVER.iter().map(plain),
+    );
+    section(
+        &mut out,
+        "Columns of readiness.csv",
+        "column",
+        checks::BY_READINESS.iter().map(plain),
     );
     section(
         &mut out,
@@ -54,7 +75,9 @@ pub fn readme() -> String {
          The long form, `{}`: a line a count. The parts of a key are joined by `/`;\n\
          `share`, `low` and `high` are fractions of `denominator`, empty where a count is no share. The key\n\
          `{NOT_MEASURED}` closes a table: its `count` is how many rows were not measured, its `low` and `high` the\n\
-         share that works if none of them does and if all do. `summary.json` has the same with words; `mcp-census report --schema` prints its JSON Schema.",
+         share that works if none of them does and if all do. In `estimates` the counts are of the whole list,\n\
+         estimated, and the intervals by site; in `instrument` they are of the runs that had a setting.\n\
+         `summary.json` has the same with words; `mcp-census report --schema` prints its JSON Schema.",
         COLUMNS.join(",")
     );
     section(

@@ -3,9 +3,10 @@
 use std::fmt::Write as _;
 
 use super::grid::{Column, Grid, grid};
-use super::{TOGETHER, WIDTH, bounds, caveats, headline, interval, percent, wrap};
+use super::{WIDTH, bounds, caveats, headline, interval, percent};
 use crate::outcome::{Outcome, Verdict};
 use crate::tally::{Summary, Table, TableName, grouped};
+use crate::wrap::{TOGETHER, wrap};
 
 /// Wider than this nobody reads a line.
 const WIDEST: usize = 200;
@@ -41,11 +42,17 @@ pub fn text(summary: &Summary, width: usize, colour: bool) -> String {
     if let Some(found) = summary.table(TableName::Verdicts) {
         let _ = writeln!(out, "\n{}", wrap(&verdicts(found), width, ""));
     }
-    if let Some(found) = summary.table(TableName::NotMeasured)
-        && !found.lines.is_empty()
-    {
-        out.push('\n');
-        out.push_str(&table(found, width, colour));
+    // What not every run has, and what is not measured, which the outcomes have in a line.
+    for name in [
+        TableName::Estimates,
+        TableName::NotMeasured,
+        TableName::Disagreement,
+        TableName::Control,
+    ] {
+        if let Some(found) = summary.table(name).filter(|it| !it.lines.is_empty()) {
+            out.push('\n');
+            out.push_str(&counted(found, width, &paint));
+        }
     }
     out
 }

@@ -7,10 +7,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::OnceCell;
 use url::{Position, Url};
 
-use super::{Office, heed};
+use super::Office;
 use crate::body;
-use crate::exchange::{Answer, Exchange, Leg};
+use crate::exchange::{Answer, BodyEnd, Fault, Leg, LocalFault, Reply};
 use crate::inquiry::Ask;
+use crate::outcome::Unmeasured;
 use crate::redirect::HOPS;
 use crate::robots::Rules;
 
@@ -19,8 +20,28 @@ use crate::robots::Rules;
 enum Permission {
     /// What these rules do.
     Rules(Rules),
-    /// Nothing: the file could not be had, for this reason (RFC 9309 §2.3.1.4).
-    Nothing(String),
+    /// Nothing: what its file says could not be learnt (RFC 9309 §2.3.1.4).
+    Unknown(Unmeasured),
+}
+
+/// Why an address is not asked.
+pub(super) enum Ban {
+    /// A rule of its origin's file, in these words.
+    Rule(String),
+    /// Its origin may have such a rule, and does not tell.
+    Unknown(Unmeasured),
+    /// The run is being stopped.
+    Stopped,
+}
+
+/// What came of asking for a file.
+enum Asked {
+    Answer(Answer),
+    /// No request reaches a server there, and none of the inquiry's will.
+    Nobody,
+    /// No whole answer.
+    Unknown(Unmeasured),
+    Stopped,
 }
 
 /// The permissions of all origins of a run.
@@ -38,66 +59,82 @@ impl Permissions {
 
 impl Office {
     /// What forbids us to ask an address, where something does.
-    pub(super) async fn forbidden(&self, endpoint: u32, url: &Url) -> Option<String> {
+    pub(super) async fn forbidden(&self, endpoint: u32, url: &Url) -> Option<Ban> {
         let permissions = self.permissions.as_ref()?;
         let origin = url[..Position::BeforePath].to_owned();
         let cell = permissions.of(&origin);
-        let permission = cell
-            .get_or_init(|| async { self.read_permission(endpoint, url).await })
-            .await;
-        match permission {
-            Permission::Rules(rules) => rules
+        // What was not read because the run is being stopped is not kept.
+        let read = cell.get_or_try_init(|| self.read_permission(endpoint, url));
+        match read.await {
+            Ok(Permission::Rules(rules)) => rules
                 .forbids(&url[Position::BeforePath..Position::AfterQuery])
-                .map(str::to_owned),
-            Permission::Nothing(why) => Some(why.clone()),
+                .map(|rule| Ban::Rule(rule.to_owned())),
+            Ok(Permission::Unknown(why)) => Some(Ban::Unknown(*why)),
+            Err(ban) => Some(ban),
         }
     }
 
-    async fn read_permission(&self, endpoint: u32, url: &Url) -> Permission {
+    /// Reads a file. One that there is not forbids nothing (RFC 9309 §2.3.1.3), and neither does one behind more
+    /// redirects than are followed (§2.3.1.2).
+    async fn read_permission(&self, endpoint: u32, url: &Url) -> Result<Permission, Ban> {
         let open = Permission::Rules(Rules::default());
         let Ok(mut at) = url.join("/robots.txt") else {
-            return open;
+            return Ok(open);
         };
         for _ in 0..=HOPS {
-            let Some(answer) = self.robots(endpoint, &at).await else {
-                // Where nobody answers there is nothing to keep to; the probe will say what it meets.
-                return open;
+            let answer = match self.robots(endpoint, &at).await {
+                Asked::Answer(answer) => answer,
+                Asked::Nobody => return Ok(open),
+                Asked::Unknown(why) => return Ok(Permission::Unknown(why)),
+                Asked::Stopped => return Err(Ban::Stopped),
             };
             match answer.status {
                 200..=299 => {
                     let read = body::read(&answer);
-                    return Permission::Rules(Rules::read(read.text.as_bytes()));
+                    return Ok(Permission::Rules(Rules::read(read.text.as_bytes())));
                 }
-                500.. => return Permission::Nothing(format!("robots.txt: HTTP {}", answer.status)),
+                // A server that has enough of us says nothing of its file, as one that fails does.
+                429 | 500.. => return Ok(Permission::Unknown(Unmeasured::SitePaused)),
                 301 | 302 | 303 | 307 | 308 => {
                     let target = answer.header("location").and_then(|it| at.join(it).ok());
                     match target.filter(|it| matches!(it.scheme(), "http" | "https")) {
                         Some(target) => at = target,
-                        None => return open,
+                        None => return Ok(open),
                     }
                 }
-                // There is none (RFC 9309 §2.3.1.3).
-                _ => return open,
+                _ => return Ok(open),
             }
         }
-        open
+        Ok(open)
     }
 
-    /// The answer to a GET of `robots.txt`; `None` where there was none.
-    async fn robots(&self, endpoint: u32, url: &Url) -> Option<Answer> {
+    /// Asks for `robots.txt`.
+    async fn robots(&self, endpoint: u32, url: &Url) -> Asked {
         let lane = self.lane(url);
         let ask = Ask {
             attempt: 0,
-            // Another document beside the endpoint. It is no evidence about the endpoint, so it is not written.
-            leg: Leg::ResourceMetadata,
+            // It is no evidence about the endpoint, so it is not written.
+            leg: Leg::Robots,
             request: self.terms.identity.text(url),
             wait_ms: 0,
             half_time: true,
             version: self.terms.version.clone(),
         };
-        let exchanges = self.ask(endpoint, &ask, &lane).await;
-        let exchange = exchanges.first()?;
-        heed(exchange, &lane).await;
-        Exchange::answer(exchange).cloned()
+        let exchanges = self.ask(endpoint, &ask, url, &lane).await;
+        let Some(exchange) = exchanges.and_then(|it| it.into_iter().next()) else {
+            return Asked::Stopped;
+        };
+        match exchange.reply {
+            Reply::Answer(answer) if matches!(answer.end, BodyEnd::Broken(_)) => {
+                Asked::Unknown(Unmeasured::SitePaused)
+            }
+            Reply::Answer(answer) => Asked::Answer(answer),
+            Reply::Fault(Fault::Dns(_) | Fault::PrivateAddress(_) | Fault::Excluded) => {
+                Asked::Nobody
+            }
+            Reply::Fault(Fault::Local(LocalFault::Interrupted)) => Asked::Stopped,
+            Reply::Fault(Fault::Local(_)) => Asked::Unknown(Unmeasured::InstrumentError),
+            Reply::Fault(_) => Asked::Unknown(Unmeasured::SitePaused),
+        }
     }
 }

@@ -337,7 +337,7 @@ impl Keeper {
             Ok(earlier) => {
                 let settings: Vec<&str> = diff::instrument(&earlier, manifest)
                     .iter()
-                    .map(|it| it.name)
+                    .map(|it| it.setting.name())
                     .collect();
                 line.breaks = line.broken_from(&before, &settings);
             }

@@ -2,7 +2,9 @@
 //! census of any length can be counted as it is read. How tables look is `report`'s affair.
 
 mod action;
+mod estimate;
 mod family;
+mod instrument;
 mod layer;
 mod places;
 mod platform;
@@ -16,13 +18,14 @@ mod tests;
 use std::collections::{BTreeMap, HashMap};
 
 pub use action::{Mechanism, checks, mechanism};
+pub use estimate::Drawn;
 pub use family::family;
 pub use layer::Layer;
 pub use platform::operator;
 pub use summary::{Line, NotMeasured, RunFacts, Share, Summary, Table, TableName, grouped, plain};
 
 use crate::finding::Check;
-use crate::outcome::{Era, Outcome, Transport, Verdict};
+use crate::outcome::{Era, Outcome, Transport, Unmeasured, Verdict};
 use crate::row::Row;
 
 /// Counts of a census under way.
@@ -47,6 +50,10 @@ pub struct Tally {
     sites: BTreeMap<String, Score>,
     findings: BTreeMap<String, u64>,
     actions: BTreeMap<(Mechanism, String), u64>,
+    clusters: BTreeMap<String, estimate::Cluster>,
+    /// What the vantage points say, in their order.
+    said: BTreeMap<Vec<Verdict>, u64>,
+    again: instrument::Again,
 }
 
 /// How many rows there are of something, and how they fared.
@@ -55,11 +62,15 @@ struct Score {
     rows: u64,
     measured: u64,
     working: u64,
+    /// Not in the sample.
+    left_out: u64,
 }
 
 impl Score {
-    fn add(&mut self, verdict: Verdict) {
+    fn add(&mut self, row: &Row) {
+        let verdict = row.verdict;
         self.rows += 1;
+        self.left_out += u64::from(is_left_out(row));
         self.measured += u64::from(verdict.is_measured());
         self.working += u64::from(verdict == Verdict::Working);
     }
@@ -68,7 +79,13 @@ impl Score {
         self.rows += other.rows;
         self.measured += other.measured;
         self.working += other.working;
+        self.left_out += other.left_out;
     }
+}
+
+/// Whether a row is not in the sample that was drawn.
+fn is_left_out(row: &Row) -> bool {
+    row.outcome == Outcome::Unmeasured && row.detail == Unmeasured::SampledOut.name()
 }
 
 #[derive(Debug, Clone, Copy, Default)]
@@ -110,7 +127,17 @@ impl Tally {
         .into_iter()
         .flatten()
         {
-            score.add(row.verdict);
+            score.add(row);
+        }
+        if let Some(site) = &row.site {
+            let cluster = self.clusters.entry(site.clone()).or_default();
+            cluster.listed += 1;
+            if !is_left_out(row) {
+                cluster.asked += 1;
+                if measured {
+                    more(&mut cluster.measured, (row.verdict, row.outcome));
+                }
+            }
         }
         self.add_action(row);
         let mut found: Vec<&str> = checks(row).collect();
@@ -190,7 +217,7 @@ impl Tally {
         let mechanism = mechanism(row);
         if let Some(host) = &row.host {
             let host = self.hosts.entry(host.clone()).or_default();
-            host.score.add(row.verdict);
+            host.score.add(row);
             host.not_found += u64::from(mechanism == Some(Mechanism::PathNotFound));
             host.deployment_gone += u64::from(mechanism == Some(Mechanism::DeploymentGone));
         }

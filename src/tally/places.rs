@@ -165,6 +165,7 @@ fn units<'a>(scores: impl Iterator<Item = &'a Score>) -> Score {
             rows: 1,
             measured: score.measured.min(1),
             working: score.working.min(1),
+            left_out: 0,
         });
     }
     sum

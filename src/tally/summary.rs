@@ -3,9 +3,12 @@
 
 use serde::{Serialize, Serializer};
 
+use super::Drawn;
 use crate::finding::Check;
+use crate::manifest::Setting;
 use crate::names::names;
 use crate::stats;
+use crate::unseen;
 
 names! {
     /// The tables of a report, in the order they are written in.
@@ -14,6 +17,8 @@ names! {
         Outcomes = "outcomes",
         /// Verdicts: what the outcomes come to.
         Verdicts = "verdicts",
+        /// What the sample tells of the whole list.
+        Estimates = "estimates",
         /// How far each endpoint got, layer by layer.
         Funnel = "funnel",
         /// What narrows the outcomes.
@@ -46,6 +51,12 @@ names! {
         RowsToActOn = "rows_to_act_on",
         /// What was not measured, and why.
         NotMeasured = "not_measured",
+        /// What several vantage points say of the same rows.
+        Disagreement = "disagreement",
+        /// The control arm: rows that worked, asked again at the end.
+        Control = "control",
+        /// The instrument: its versions, its parameters, and what was tried on it.
+        Instrument = "instrument",
     }
 }
 
@@ -78,6 +89,18 @@ pub struct RunFacts {
     /// Suffixes beside the public list under which every name is a site of its own.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub suffixes: Vec<String>,
+    /// How the rows were drawn, where not all were to be asked.
+    #[serde(skip)]
+    pub drawn: Option<Drawn>,
+    /// What the sample is, in words.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sample: Option<String>,
+    /// The vantage points, where they are several.
+    #[serde(skip)]
+    pub vantages: Vec<String>,
+    /// The settings of the instrument, each value with how many of the runs had it; its table is made of them.
+    #[serde(skip)]
+    pub instrument: Vec<(Setting, String, u64)>,
 }
 
 /// Everything a report says.
@@ -114,6 +137,11 @@ impl Summary {
         self.facts.ended_at = None;
         self.tables.retain(|it| !it.is_timed());
         for table in &mut self.tables {
+            // A world's name server listens where the system lets it.
+            if table.name == TableName::Instrument {
+                let dns = Setting::DnsServer.name();
+                table.lines.retain(|it| it.key[0] != dns);
+            }
             if table.name == TableName::Findings {
                 table
                     .lines
@@ -290,18 +318,8 @@ const KEY: usize = 120;
 pub fn plain(text: &str) -> String {
     let mut kept = text
         .chars()
-        .filter(|it| {
-            !matches!(it,
-                '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{61c}'
-                | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}')
-        })
-        .map(|it| {
-            if it.is_control() || matches!(it, '\u{2028}' | '\u{2029}') {
-                ' '
-            } else {
-                it
-            }
-        });
+        .filter(|it| !unseen::hides(*it))
+        .map(|it| if unseen::acts(it) { ' ' } else { it });
     let mut shown: String = kept.by_ref().take(KEY).collect();
     if kept.next().is_some() {
         shown.push_str("...");

@@ -12,7 +12,7 @@ use crate::mcp;
 use crate::outcome::{Outcome, Transport, Unmeasured, Unprobeable, Verdict};
 use crate::stats::percentile;
 
-const ROWS: &str = "input rows";
+pub(super) const ROWS: &str = "input rows";
 const MEASURED: &str = "measured rows";
 
 /// Families of message that get a line each; there can be as many as servers.
@@ -42,21 +42,36 @@ impl Tally {
             tables: Vec::new(),
         };
         for &name in TableName::ALL {
-            let table = self.table(name, facts, &summary);
-            summary.tables.push(table);
+            if self.has(name, facts) {
+                let table = self.table(name, facts, &summary);
+                summary.tables.push(table);
+            }
         }
         summary
     }
 
+    /// Whether there is anything to tell: not every run is a sample, is asked again, or was made from several places.
+    fn has(&self, name: TableName, facts: &RunFacts) -> bool {
+        match name {
+            TableName::Estimates => facts.drawn.is_some(),
+            TableName::Disagreement => facts.vantages.len() > 1,
+            TableName::Control => self.has_control(),
+            TableName::Instrument => !facts.instrument.is_empty(),
+            _ => true,
+        }
+    }
+
     fn table(&self, name: TableName, facts: &RunFacts, summary: &Summary) -> Table {
         let measured = summary.measured;
-        // Of measured rows: what was left out is stated under each.
-        let of_measured = |columns: &[&'static str]| Table {
-            denominator_of: MEASURED,
-            denominator: Some(measured),
+        // What was left out is stated under each.
+        let of = |denominator_of, denominator, columns: &[&'static str]| Table {
+            denominator_of,
+            denominator,
             not_measured: Some(summary.not_measured),
             ..Table::new(name, ROWS, columns)
         };
+        let of_measured = |columns: &[&'static str]| of(MEASURED, Some(measured), columns);
+        let of_rows = |columns: &[&'static str]| of(ROWS, Some(self.rows), columns);
         match name {
             TableName::Outcomes => self.outcomes(of_measured(&["outcome", "rows"]), measured),
             TableName::Verdicts => self.verdicts(of_measured(&["verdict", "rows"]), measured),
@@ -82,10 +97,7 @@ impl Tally {
                 self.statuses(of_measured(&["http_status", "rows"]), measured)
             }
             TableName::ProtocolVersions => self.versions(
-                Table {
-                    not_measured: Some(summary.not_measured),
-                    ..Table::new(name, ROWS, &["protocol_version", "rows"])
-                },
+                of("", None, &["protocol_version", "rows"]),
                 &facts.asked_version,
             ),
             TableName::EraTransport => self.transports(
@@ -95,47 +107,34 @@ impl Tally {
             TableName::Authentication => {
                 self.gates(of_measured(&["gate", "kind", "rows"]), measured)
             }
-            TableName::Latency => self.latency(Table::new(
-                name,
-                "input rows, and then milliseconds",
-                &["verdict", "measure", "value"],
-            )),
-            TableName::LatencyHistogram => {
-                self.histogram(Table::new(name, ROWS, &["under_ms", "rows"]))
-            }
+            TableName::Latency => self.latency(Table {
+                unit: "input rows, and then milliseconds",
+                ..of("", None, &["verdict", "measure", "value"])
+            }),
+            TableName::LatencyHistogram => self.histogram(of("", None, &["under_ms", "rows"])),
             TableName::Units => self.units(
-                Table::new(name, "as each line says", &["unit", "measure", "count"]),
-                facts,
-            ),
-            TableName::Concentration => self.concentration(
                 Table {
-                    denominator_of: "the measured rows that remain",
-                    ..Table::new(name, ROWS, &["left_out", "rows"])
+                    unit: "as each line says",
+                    ..of("", None, &["unit", "measure", "count"])
                 },
                 facts,
             ),
-            TableName::Platforms => self.platforms(
-                Table::new(name, ROWS, &["operator", "measure", "count"]),
-                facts,
-            ),
-            TableName::Findings => self.findings(Table {
-                denominator_of: ROWS,
-                denominator: Some(self.rows),
-                ..Table::new(name, ROWS, &["check", "rows"])
-            }),
-            TableName::RowsToActOn => self.actions(
-                Table {
-                    denominator_of: ROWS,
-                    denominator: Some(self.rows),
-                    ..Table::new(name, ROWS, &["mechanism", "place", "rows"])
-                },
-                facts,
-            ),
-            TableName::NotMeasured => self.not_measured(Table {
-                denominator_of: ROWS,
-                denominator: Some(self.rows),
-                ..Table::new(name, ROWS, &["verdict", "outcome", "detail", "rows"])
-            }),
+            TableName::Concentration => {
+                let remain = "the measured rows that remain";
+                self.concentration(of(remain, None, &["left_out", "rows"]), facts)
+            }
+            TableName::Platforms => {
+                self.platforms(of("", None, &["operator", "measure", "count"]), facts)
+            }
+            TableName::Findings => self.findings(of_rows(&["check", "rows"])),
+            TableName::RowsToActOn => self.actions(of_rows(&["mechanism", "place", "rows"]), facts),
+            TableName::NotMeasured => {
+                self.not_measured(of_rows(&["verdict", "outcome", "detail", "rows"]))
+            }
+            TableName::Estimates => self.estimates(facts.drawn.unwrap_or_default()),
+            TableName::Disagreement => self.disagreement(facts, summary.not_measured),
+            TableName::Control => self.control(),
+            TableName::Instrument => Self::instrument(facts),
         }
     }
 
@@ -427,7 +426,10 @@ pub(super) fn largest_by<K: Ord, V>(
 
 /// The first `keep`, and of the rest how many there are and how much they come to.
 #[expect(clippy::type_complexity, reason = "a list and what is left of it")]
-fn cut<K>(mut counts: Vec<(K, u64)>, keep: usize) -> (Vec<(K, u64)>, Option<(usize, u64)>) {
+pub(super) fn cut<K>(
+    mut counts: Vec<(K, u64)>,
+    keep: usize,
+) -> (Vec<(K, u64)>, Option<(usize, u64)>) {
     let rest = counts.split_off(keep.min(counts.len()));
     let left = rest.iter().map(|(_, count)| count).sum();
     let rest = (!rest.is_empty()).then_some((rest.len(), left));

@@ -10,22 +10,19 @@ use anyhow::Context as _;
 use serde::{Deserialize, Deserializer, de};
 
 use super::request::Request;
-use super::written::Written;
+use super::written::{Written, WrittenCase};
 use crate::names::names;
 
 /// One server behaviour with its right reading. Fields it does not know are passed over.
-#[derive(Debug, Clone, Deserialize)]
+#[derive(Debug, Clone)]
 pub struct Case {
     /// What it is called: the row's name in a scan, and (mended where it must be) the server's host label.
     pub id: String,
     /// What the server does, for people.
-    #[serde(default)]
     pub title: String,
     /// Why the expected reading is right.
-    #[serde(default)]
     pub why: String,
     /// What the case was written for.
-    #[serde(default)]
     pub request_hint: RequestHint,
     /// What the server does, for the machine.
     pub response: Script,
@@ -46,6 +43,10 @@ pub struct RequestHint {
     pub protocol_version: Option<String>,
     /// How long the asker should wait at most, in milliseconds.
     pub deadline_ms: Option<u64>,
+    /// What is asked first, `initialize` where it is not given.
+    pub opening: Option<String>,
+    /// The scheme of the listed URL, `http` where it is not given.
+    pub scheme: Option<String>,
 }
 
 impl RequestHint {
@@ -72,6 +73,9 @@ pub struct Expect {
     pub hint: Option<String>,
     /// Other outcomes that can be argued for.
     pub also_ok: Vec<String>,
+    /// The checks of the specification that are not held to, each with `fail` or `warn`, and no others; `None` where
+    /// the server is not held against the checks.
+    pub checks: Option<BTreeMap<String, String>>,
 }
 
 /// Everything that a server does: its response, and responses for particular requests.
@@ -270,6 +274,8 @@ pub struct Match {
     pub header: BTreeMap<String, String>,
     /// What its body contains.
     pub body_contains: Option<String>,
+    /// Its body, whole.
+    pub body: Option<String>,
 }
 
 /// Text with tokens, as bytes: JSON can hold half a surrogate pair, and a string of ours cannot.
@@ -336,7 +342,11 @@ impl Match {
             && self
                 .body_contains
                 .as_deref()
-                .is_none_or(|it| String::from_utf8_lossy(&request.body).contains(it));
+                .is_none_or(|it| String::from_utf8_lossy(&request.body).contains(it))
+            && self
+                .body
+                .as_ref()
+                .is_none_or(|it| it.as_bytes() == request.body);
         if !fits {
             return None;
         }
@@ -399,7 +409,23 @@ impl Script {
 /// # Errors
 /// When it is no JSON array of cases; the error names the place.
 pub fn read(text: &str) -> anyhow::Result<Vec<Case>> {
-    serde_json::from_str(text).context("no array of cases")
+    let written: Vec<WrittenCase> = serde_json::from_str(text).context("no array of cases")?;
+    let mut cases = Vec::with_capacity(written.len());
+    for case in written {
+        let case = case.after(&cases)?;
+        cases.push(case);
+    }
+    Ok(cases)
+}
+
+/// The built-in servers of the checks of the specification: good ones, and for every check one that breaks it alone.
+///
+/// # Panics
+/// Never: a test reads the file.
+#[must_use]
+pub fn checks() -> Vec<Case> {
+    read(include_str!("../../data/gauntlet/checks.json"))
+        .expect("the embedded corpus is read by a test")
 }
 
 /// The corpus that is built in: data/gauntlet, file by file.

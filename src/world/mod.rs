@@ -78,7 +78,10 @@ impl World {
                 host: ground.host(&case.id, number),
                 path: case.request_hint.path().to_owned(),
                 transport: case.request_hint.transport().to_owned(),
-                scheme: "http",
+                scheme: match case.request_hint.scheme.as_deref() {
+                    Some("https") => "https",
+                    Some(_) | None => "http",
+                },
                 name: case.id,
                 speaks,
             };
@@ -91,7 +94,12 @@ impl World {
                         &spot.base(Some(other_port)),
                     ));
                     at_other.insert(spot.host.clone(), Arc::clone(&site));
-                    ground.open(listener, Opening::Plain, Door::Own, Sites::One(site));
+                    let opening = if spot.scheme == "https" {
+                        Opening::Handshake(ground.authority.config(Credential::Good)?)
+                    } else {
+                        Opening::Plain
+                    };
+                    ground.open(listener, opening, Door::Own, Sites::One(site));
                     ground.live(&spot, Some(port));
                 }
                 Response::Transport(transport) => ground.place(&spot, transport).await?,

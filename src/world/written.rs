@@ -1,16 +1,122 @@
-//! A scripted response as it is written in JSON -> one of the things that it can be.
+//! A case and its scripted responses as they are written in JSON -> what they can be.
 //! What the fields mean stands where those things are declared, in `case`.
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::time::Duration;
 
+use anyhow::{Context as _, bail};
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use serde::{Deserialize, Deserializer, de};
 
 use super::case::{
-    Body, Chunk, Close, Coding, Content, Dribble, Http, Raw, Response, Script, Text, Then,
-    Transport,
+    Body, Case, Chunk, Close, Coding, Content, Dribble, Expect, Http, Raw, RequestHint, Response,
+    Script, Text, Then, Transport,
 };
+
+/// A case as it is written in JSON, which may say only what is other about it than about another.
+#[derive(Deserialize)]
+pub(super) struct WrittenCase {
+    id: String,
+    #[serde(default)]
+    title: String,
+    #[serde(default)]
+    why: String,
+    request_hint: Option<RequestHint>,
+    /// The case that it is like, earlier in the same file.
+    like: Option<String>,
+    response: Option<Script>,
+    /// Responses that come before those of the case that it is like.
+    #[serde(default)]
+    then: Vec<Then>,
+    #[serde(default)]
+    expect: WrittenExpect,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct WrittenExpect {
+    category: Option<String>,
+    detail: Option<String>,
+    findings: Vec<String>,
+    hint: Option<String>,
+    also_ok: Vec<String>,
+    checks: Option<BTreeMap<String, String>>,
+}
+
+impl WrittenCase {
+    /// The case, given those before it.
+    ///
+    /// # Errors
+    /// When it is like none of them, or says too little.
+    pub(super) fn after(self, cases: &[Case]) -> anyhow::Result<Case> {
+        let Self {
+            id,
+            title,
+            why,
+            request_hint,
+            like,
+            response,
+            mut then,
+            expect,
+        } = self;
+        let model = match &like {
+            Some(like) => Some(
+                cases
+                    .iter()
+                    .find(|it| it.id == *like)
+                    .with_context(|| format!("{id} is like {like}, which is not before it"))?,
+            ),
+            None => None,
+        };
+        // Where the outcome is the model's, its detail and its hint are too.
+        let (category, detail, hint) = match (expect.category, model) {
+            (Some(category), _) => (category, expect.detail, expect.hint),
+            (None, Some(model)) => {
+                let known = &model.expect;
+                let (detail, hint) = (known.detail.clone(), known.hint.clone());
+                (known.category.clone(), detail, hint)
+            }
+            (None, None) => (String::new(), expect.detail, expect.hint),
+        };
+        let response = match (response, model) {
+            (
+                Some(Script {
+                    response,
+                    then: more,
+                }),
+                model,
+            ) => {
+                then.extend(more);
+                then.extend(model.into_iter().flat_map(|it| it.response.then.clone()));
+                Script { response, then }
+            }
+            (None, Some(model)) => {
+                then.extend(model.response.then.clone());
+                let response = model.response.response.clone();
+                Script { response, then }
+            }
+            (None, None) => bail!("{id} has no response"),
+        };
+        Ok(Case {
+            id,
+            title,
+            why,
+            request_hint: request_hint
+                .or_else(|| model.map(|it| it.request_hint.clone()))
+                .unwrap_or_default(),
+            response,
+            expect: Expect {
+                category,
+                detail,
+                findings: expect.findings,
+                hint,
+                also_ok: expect.also_ok,
+                checks: expect.checks,
+            },
+        })
+    }
+}
 
 /// A response as it is written in JSON, before it is one of the things that it can be.
 #[derive(Deserialize)]

@@ -12,14 +12,14 @@ use mcp_census::world::World;
 use mcp_census::world::mix::Mix;
 
 /// A world with its list and its root on disk.
-struct Ground {
-    world: World,
+pub(crate) struct Ground {
+    pub(crate) world: World,
     folder: tempfile::TempDir,
     _runtime: tokio::runtime::Runtime,
 }
 
 impl Ground {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let runtime = tokio::runtime::Runtime::new().unwrap();
         let world = runtime.block_on(World::demo(&Mix::embedded())).unwrap();
         let folder = tempfile::tempdir().unwrap();
@@ -41,12 +41,12 @@ impl Ground {
         }
     }
 
-    fn path(&self, name: &str) -> PathBuf {
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
         self.folder.path().join(name)
     }
 
     /// `mcp-census scan` of the world's list. Its names are one site, so the lane is made wide.
-    fn scan(&self, out: &str, gap: &str, further: &[&str]) -> Command {
+    pub(crate) fn scan(&self, out: &str, gap: &str, further: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_mcp-census"));
         command
             .arg("scan")

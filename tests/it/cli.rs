@@ -162,7 +162,25 @@ fn an_excluded_host_is_not_asked() {
             .unwrap()
             .contains(",excluded,unprobeable,")
     );
+    let checked = |url: &str| {
+        census(&["check", url, "--exclude", list.to_str().unwrap()])
+            .output()
+            .unwrap()
+    };
+    let refused = checked("https://mcp.example.test/mcp");
+    assert_eq!(refused.status.code(), Some(3));
+    let why = text(&refused.stderr);
+    assert!(
+        why.contains("not asked") && why.contains("excluded.txt, line 2: example.test"),
+        "{why}"
+    );
+    assert!(
+        text(&refused.stdout).contains("excluded"),
+        "{}",
+        text(&refused.stdout)
+    );
     fs::write(&list, "not a host\n").unwrap();
+    assert_eq!(checked("https://a.test/").status.code(), Some(1));
     let (output, _) = scan(
         "url\nhttps://mcp.example.test/mcp\n",
         &["--exclude", list.to_str().unwrap()],

@@ -100,7 +100,17 @@ fn every_change_is_told_in_every_format() {
     );
     let markdown = text(&diff(&before, &after, &["--format", "md"]).stdout);
     assert!(!markdown.contains("<b>"), "markup is inert");
-    for said in [shown, markdown, csv] {
+    let html = text(&diff(&before, &after, &["--format", "html"]).stdout);
+    for said in [
+        "<h2>Shares</h2>",
+        "significant",
+        "Verdicts after",
+        "&lt;b&gt;",
+    ] {
+        assert!(html.contains(said), "{said}");
+    }
+    assert!(!html.contains("<script"), "a page that runs nothing");
+    for said in [shown, markdown, csv, html] {
         assert!(!said.contains('\u{1b}'));
     }
 

@@ -1,11 +1,13 @@
 //! A registry on loopback that misbehaves in every way that registries do: the walk ends right or is taken up
 //! again, and a list that is not whole is never passed off as one.
 
-use std::fs;
+use std::fs::{self, OpenOptions};
+use std::io::Write;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, mpsc};
+use std::time::Duration;
 
 use serde_json::{Value, json};
 
@@ -24,6 +26,10 @@ fn said(output: &Output) -> String {
 }
 
 fn fetch(at: &str, out: &Path, further: &[&str]) -> Output {
+    walking(at, out, further).output().unwrap()
+}
+
+fn walking(at: &str, out: &Path, further: &[&str]) -> Command {
     let base = [
         "fetch",
         "--registry",
@@ -39,7 +45,12 @@ fn fetch(at: &str, out: &Path, further: &[&str]) -> Output {
         "--tries",
         "4",
     ];
-    census(&[&base[..], further].concat())
+    let mut command = Command::new(env!("CARGO_BIN_EXE_mcp-census"));
+    command
+        .args([&base[..], further].concat())
+        .stdin(Stdio::null())
+        .stderr(Stdio::piped());
+    command
 }
 
 fn entry(name: &str, version: &str, url: &str, status: &str) -> Value {
@@ -208,6 +219,64 @@ fn a_walk_that_dies_half_way_goes_on_from_there() {
     );
     assert_eq!(names(&out), ["a/a", "b/a", "c/a"]);
     assert!(!is_told_to_be_partial(&out));
+}
+
+#[test]
+fn a_walk_that_is_killed_goes_on_and_has_the_whole_list_with_nothing_twice() {
+    const PAGES: usize = 12;
+    let name = |page: usize, at: usize| format!("p{page:02}/s{at}");
+    let (reached, at) = mpsc::channel();
+    let (go, told) = mpsc::channel::<()>();
+    let held = Mutex::new(vec![11, 7, 3]);
+    let server = Loopback::serving(move |request, _| {
+        let number: usize = request
+            .rsplit_once("cursor=")
+            .map_or(0, |(_, cursor)| cursor.parse().unwrap());
+        let mut held = held.lock().unwrap();
+        if held.last() == Some(&number) {
+            held.pop();
+            // The walk waits for this page when it is killed.
+            reached.send(number).unwrap();
+            told.recv().unwrap();
+        }
+        let entries: Vec<Value> = (0..3).map(|at| template(&name(number, at))).collect();
+        let next = (number + 1 < PAGES).then(|| (number + 1).to_string());
+        page(&entries, next.as_deref())
+    });
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().join("list.ndjson");
+    for page in [3, 7, 11] {
+        let mut walk = walking(&server.at, &out, &[]).spawn().unwrap();
+        assert_eq!(at.recv_timeout(Duration::from_secs(20)), Ok(page));
+        walk.kill().unwrap();
+        walk.wait().unwrap();
+        go.send(()).unwrap();
+        assert!(
+            !out.exists(),
+            "what is not whole is not passed off as a list"
+        );
+        // A kill may fall in the middle of a line.
+        let mut part = OpenOptions::new()
+            .append(true)
+            .open(folder.path().join("list.ndjson.part"))
+            .unwrap();
+        part.write_all(b"{\"server\":{\"name\":\"torn").unwrap();
+    }
+    let output = fetch(&server.at, &out, &[]);
+    assert!(output.status.success(), "{}", said(&output));
+    let whole: Vec<String> = (0..PAGES)
+        .flat_map(|page| (0..3).map(move |at| name(page, at)))
+        .collect();
+    assert_eq!(names(&out), whole);
+    assert!(!is_told_to_be_partial(&out));
+    let meta = json_of(&folder.path().join("list.ndjson.meta.json"));
+    assert_eq!(meta["pages"].as_array().unwrap().len(), PAGES);
+    assert_eq!(meta["entries"], PAGES * 3);
+    assert_eq!(
+        server.asked().len(),
+        PAGES + 3,
+        "only the pages that were lost are asked for again"
+    );
 }
 
 #[test]

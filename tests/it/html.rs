@@ -57,7 +57,7 @@ fn answered(endpoint: u32, url: &str, status: u16, body: Vec<u8>) -> Exchange {
 /// A page of rows, each of its own site, whose bodies are as given. Every third is gone.
 fn page(rows: u32, body: fn(u32) -> Vec<u8>) -> String {
     let mut freezer = Freezer::default();
-    let mut page = Page::default();
+    let mut page = Page::of(1);
     let mut tally = Tally::default();
     for number in 0..rows {
         let url = format!("https://s{number:05}.example{number}.test/mcp");
@@ -121,7 +121,7 @@ fn noise(number: u32) -> Vec<u8> {
 }
 
 /// The browser that is installed, if there is one.
-fn browser() -> Option<PathBuf> {
+pub(crate) fn browser() -> Option<PathBuf> {
     let path = std::env::var_os("PATH")?;
     let names = ["chromium", "chromium-browser", "google-chrome", "chrome"];
     let found = std::env::split_paths(&path)
@@ -147,6 +147,13 @@ window.wrong = [];
 addEventListener("error", (event) => wrong.push("error: " + event.message));
 addEventListener("unhandledrejection", (event) => wrong.push("rejection: " + event.reason));
 addEventListener("securitypolicyviolation", (event) => wrong.push("policy: " + event.violatedDirective + " " + event.blockedURI));
+function leave(seen) {
+  const bytes = new TextEncoder().encode(JSON.stringify(seen));
+  const out = document.createElement("output");
+  out.id = "seen";
+  out.textContent = btoa(Array.from(bytes, (it) => String.fromCharCode(it)).join(""));
+  document.body.append(out);
+}
 "#;
 
 /// Does what a reader does, and leaves what it saw in the page.
@@ -214,17 +221,23 @@ const READER: &str = r##"
     wrong.push("the reader failed: " + error.stack);
   }
   seen.wrong = wrong;
-  const bytes = new TextEncoder().encode(JSON.stringify(seen));
-  const out = document.createElement("output");
-  out.id = "seen";
-  out.textContent = btoa(Array.from(bytes, (it) => String.fromCharCode(it)).join(""));
-  document.body.append(out);
+  leave(seen);
 })();
 "##;
 
-/// Looks at a page that has no script of its own.
-const ONLOOKER: &str = r##"
-const seen = {
+/// Looks at a page that has no script, and leaves what it saw.
+pub(crate) const GLANCE: &str = r#"
+setTimeout(() => leave({
+  wrong,
+  asked: performance.getEntriesByType("resource").map((it) => it.name),
+  images: document.images.length,
+  wide: document.documentElement.scrollWidth - innerWidth,
+}), 100);
+"#;
+
+/// Looks at the page of the sweeps, likewise.
+const ONLOOKER: &str = r#"
+setTimeout(() => leave({
   title: document.title,
   wrong,
   asked: performance.getEntriesByType("resource").map((it) => it.name),
@@ -234,27 +247,25 @@ const seen = {
     it.getAttribute("role") === "img" && it.getAttribute("aria-label") && it.querySelector("title")).length,
   rules: document.querySelectorAll("svg [stroke='var(--quiet)']").length,
   text: document.body.innerText,
-};
-const out = document.createElement("output");
-out.id = "seen";
-out.textContent = btoa(Array.from(new TextEncoder().encode(JSON.stringify(seen)), (it) => String.fromCharCode(it)).join(""));
-document.body.append(out);
-"##;
+}), 100);
+"#;
 
-/// A copy of a page with a reader in it, let in beside the page's own script by a nonce.
-fn read_copy(page: &str, reader: &str) -> String {
-    let page = &if page.contains("script-src ") {
-        page.to_owned()
+/// A copy of a page with a reader in it, let in beside the page's own script, if it has one, by a nonce.
+pub(crate) fn watched(page: &str, reader: &str) -> String {
+    let allowed = if page.contains("script-src ") {
+        page.replacen("script-src ", "script-src 'nonce-reader' ", 1)
     } else {
-        page.replacen("default-src 'none';", "default-src 'none'; script-src ;", 1)
-    };
-    let watched = page
-        .replacen("script-src ", "script-src 'nonce-reader' ", 1)
-        .replacen(
-            "<style>",
-            &format!("<script nonce=\"reader\">{WATCH}</script>\n<style>"),
+        page.replacen(
+            "default-src 'none';",
+            "default-src 'none'; script-src 'nonce-reader';",
             1,
-        );
+        )
+    };
+    let watched = allowed.replacen(
+        "<style>",
+        &format!("<script nonce=\"reader\">{WATCH}</script>\n<style>"),
+        1,
+    );
     let end = watched.rfind("</body>").unwrap();
     format!(
         "{}<script nonce=\"reader\">{reader}</script>\n{}",
@@ -263,15 +274,11 @@ fn read_copy(page: &str, reader: &str) -> String {
     )
 }
 
-/// Opens a page and gives what the reader saw. The browser can reach no host by name.
-fn read(browser: &Path, page: &str, width: u32) -> serde_json::Value {
-    read_with(browser, page, width, READER)
-}
-
-fn read_with(browser: &Path, page: &str, width: u32, reader: &str) -> serde_json::Value {
+/// Opens a page that is watched and gives what its reader saw. The browser can reach no host by name.
+pub(crate) fn read(browser: &Path, page: &str, width: u32) -> serde_json::Value {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("report.html");
-    fs::write(&file, read_copy(page, reader)).unwrap();
+    fs::write(&file, page).unwrap();
     let mut child = Command::new(browser)
         .args([
             "--headless",
@@ -331,7 +338,7 @@ fn a_reader_sorts_filters_and_unfolds_and_nothing_a_server_said_runs() {
     assert!(!page.contains("<img") && !page.contains("<script>document"));
     let Some(browser) = browser() else { return };
     for width in [1280, 500] {
-        let seen = read(&browser, &page, width);
+        let seen = read(&browser, &watched(&page, READER), width);
         assert_eq!(seen["wrong"], serde_json::json!([]), "{seen:#}");
         assert_eq!(seen["asked"], serde_json::json!([]), "the page asks nobody");
         assert_eq!(seen["title"], seen["end"], "nothing ran");
@@ -479,7 +486,7 @@ fn the_page_of_the_sweeps_draws_their_series_and_asks_nobody() {
     }
     let Some(browser) = browser() else { return };
     for width in [1280, 500] {
-        let seen = read_with(&browser, &page, width, ONLOOKER);
+        let seen = read(&browser, &watched(&page, ONLOOKER), width);
         assert_eq!(seen["wrong"], serde_json::json!([]), "{seen:#}");
         assert_eq!(seen["asked"], serde_json::json!([]), "the page asks nobody");
         assert_eq!(seen["title"], "MCP census: periodic sweeps", "nothing ran");
@@ -518,7 +525,7 @@ fn a_page_of_25_000_rows_is_there_in_two_seconds() {
     for body in [greeting, noise] {
         let page = page(25_000, body);
         let began = Instant::now();
-        read(&browser, &page, 1280);
+        read(&browser, &watched(&page, READER), 1280);
         // The browser's own start and everything that the reader does are in it.
         let took = began.elapsed();
         let _ = writeln!(std::io::stderr(), "{} bytes, {took:?}", page.len());

@@ -1,6 +1,7 @@
 //! Lists: what a scan would do with one, what may not leave it, and where a registry's comes from.
 
 use std::fs;
+use std::net::UdpSocket;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
@@ -94,7 +95,8 @@ fn a_dry_run_tells_what_a_scan_would_do_and_writes_nothing() {
         ("sites", 2),
         ("duplicates", 1),
         ("deprecated", 1),
-        ("requests_least", 42),
+        ("requests_least", 41),
+        ("requests_robots", 0),
     ] {
         assert_eq!(outlook[key], want, "{key}");
     }
@@ -107,8 +109,13 @@ fn a_dry_run_tells_what_a_scan_would_do_and_writes_nothing() {
     );
     assert_eq!(outlook["variables"][0][0], "{tenant}");
     assert_eq!(outlook["largest_lanes"][0]["site"], "big.test");
-    assert_eq!(outlook["largest_lanes"][0]["requests"], 40);
-    assert_eq!(outlook["floor"]["seconds"], 20.0);
+    assert_eq!(outlook["largest_lanes"][0]["endpoints"], 40);
+    assert_eq!(outlook["floor"]["seconds"], 19.5);
+    assert_eq!(foretold(&[&list, "--robots"])["requests_robots"], 2);
+    assert_eq!(
+        foretold(&[&list, "--confirm", "0"])["requests_confirming"],
+        0
+    );
     assert_eq!(
         fs::read_dir(folder.path()).unwrap().count(),
         1,
@@ -116,13 +123,70 @@ fn a_dry_run_tells_what_a_scan_would_do_and_writes_nothing() {
     );
 
     let said = census(&["scan", "--dry-run", &list]);
+    let said = text(&said.stdout);
     for words in [
-        "44 rows: 42 name 41 endpoints on 2 hosts of 2 sites",
+        "44  rows\n",
+        "42  rows that name an endpoint to be asked\n",
+        "41  endpoints, each asked once\n",
         "{tenant}",
         "It takes at least 20s",
     ] {
-        assert!(text(&said.stdout).contains(words), "{}", text(&said.stdout));
+        assert!(said.contains(words), "{said}");
     }
+    assert!(said.lines().all(|it| it.chars().count() <= 80), "{said}");
+}
+
+#[test]
+fn a_dry_run_is_told_in_every_format_that_it_has_and_in_no_other() {
+    let folder = tempfile::tempdir().unwrap();
+    let list = written(folder.path(), "registry.json", &registry_list());
+    let told = |further: &[&str]| census(&[&["scan", "--dry-run", &list], further].concat());
+    let table = text(&told(&["--format", "csv"]).stdout);
+    let mut rows = csv::Reader::from_reader(table.as_bytes());
+    let records: Vec<csv::StringRecord> = rows.records().map(Result::unwrap).collect();
+    for want in [
+        ["counts", "endpoints", "count", "41"],
+        ["unprobeable", "deleted", "rows", "1"],
+        ["largest_lanes", "big.test", "endpoints", "40"],
+        ["time", "largest_lane", "least_s", "19.5"],
+        [
+            "unprobeable",
+            "template",
+            "example",
+            "https://{tenant}.a.test/mcp",
+        ],
+    ] {
+        assert!(
+            records.iter().any(|it| *it == want[..]),
+            "{want:?}: {table}"
+        );
+    }
+    let page = text(&told(&["--format", "md"]).stdout);
+    assert!(page.contains("\n| big.test | 40 | "), "{page}");
+    for further in [["--format", "html"], ["--table", "outcomes"]] {
+        let refused = told(&further);
+        assert_eq!(refused.status.code(), Some(1), "{further:?}");
+        let why = text(&refused.stderr);
+        assert!(
+            why.contains(further[0]) && refused.stdout.is_empty(),
+            "{why}"
+        );
+    }
+}
+
+#[test]
+fn the_demo_takes_the_requests_that_its_forecast_expects() {
+    let sample = Path::new(env!("CARGO_MANIFEST_DIR")).join("reports/demo");
+    let list = sample.join("results.csv");
+    let outlook = foretold(&[list.to_str().unwrap()]);
+    let summary = fs::read_to_string(sample.join("summary.json")).unwrap();
+    let summary: Value = serde_json::from_str(&summary).unwrap();
+    // A run counts the GET of an HTTP+SSE stream and the POST to the address in it as one.
+    let streams = &outlook["transports"]["sse"];
+    assert_eq!(
+        outlook["requests_expected"].as_u64().unwrap(),
+        summary["facts"]["requests"].as_u64().unwrap() + streams.as_u64().unwrap()
+    );
 }
 
 #[test]
@@ -209,6 +273,88 @@ fn what_robots_txt_forbids_is_not_asked() {
     assert!(!asked.iter().any(|it| it.contains("private")), "{asked:?}");
     let evidence = fs::read_to_string(out.join("evidence.ndjson")).unwrap();
     assert!(evidence.contains("Disallow: /private"));
+}
+
+/// A name server on loopback that knows of no name.
+fn knows_no_name() -> String {
+    let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let at = socket.local_addr().unwrap().to_string();
+    // It ends with the test's process.
+    std::thread::spawn(move || {
+        let mut message = [0; 512];
+        while let Ok((length, from)) = socket.recv_from(&mut message) {
+            // A response, NXDOMAIN (RFC 1035 §4.1.1).
+            message[2] |= 0x80;
+            message[3] = 3;
+            let _ = socket.send_to(&message[..length], from);
+        }
+    });
+    at
+}
+
+#[test]
+fn a_site_that_keeps_back_its_robots_txt_is_not_asked_and_one_that_has_none_is() {
+    let dns = knows_no_name();
+    let robots = |answer: &'static [u8]| {
+        Loopback::serving(move |request, _| match request {
+            "GET /robots.txt" => answer.to_vec(),
+            _ => self::answer("404 Not Found", "", ""),
+        })
+    };
+    for (what, bytes, detail) in [
+        (
+            "fails",
+            &b"HTTP/1.1 500 X\r\nContent-Length: 0\r\n\r\n"[..],
+            "site_paused",
+        ),
+        (
+            "has enough",
+            b"HTTP/1.1 429 X\r\nRetry-After: 0\r\nContent-Length: 0\r\n\r\n",
+            "site_paused",
+        ),
+        ("hangs up", b"", "site_paused"),
+        (
+            "breaks off",
+            b"HTTP/1.1 200 OK\r\nContent-Length: 90\r\n\r\nUser-agent: *\n",
+            "site_paused",
+        ),
+        (
+            "has none",
+            b"HTTP/1.1 404 X\r\nContent-Length: 0\r\n\r\n",
+            "404",
+        ),
+        (
+            "tells nobody",
+            b"HTTP/1.1 403 X\r\nContent-Length: 0\r\n\r\n",
+            "404",
+        ),
+    ] {
+        let server = robots(bytes);
+        let folder = tempfile::tempdir().unwrap();
+        // Where a name leads nowhere there is nobody to ask, and the probe says so.
+        let urls = format!("{}/mcp\nhttps://no-such-name.example.test/mcp", server.at);
+        let list = written(folder.path(), "list.txt", &urls);
+        let out = folder.path().join("run");
+        let output = census(&[
+            "scan",
+            &list,
+            "--robots",
+            "--dns-server",
+            &dns,
+            "--allow-net",
+            "127.0.0.0/8",
+            "--gap",
+            "0",
+            "--confirm",
+            "0",
+            "--out",
+            out.to_str().unwrap(),
+        ]);
+        assert!(output.status.success(), "{what}: {}", text(&output.stderr));
+        assert_eq!(details(&out), [detail, "nxdomain"], "{what}");
+        let asked = server.asked().iter().any(|it| it.ends_with("/mcp"));
+        assert_eq!(asked, detail == "404", "{what}: {:?}", server.asked());
+    }
 }
 
 #[test]
@@ -321,4 +467,98 @@ fn configured_headers_are_sent_where_that_is_asked_for_and_written_nowhere_else(
             "{place}"
         );
     }
+}
+
+#[test]
+fn the_messages_of_a_stream_carry_configured_headers_to_its_own_origin_alone() {
+    let elsewhere = Loopback::serving(|_, _| answer("202 Accepted", "", ""));
+    let away = format!("event: endpoint\ndata: {}/messages\n\n", elsewhere.at);
+    let server = Loopback::serving(move |request, _| {
+        let stream = "Content-Type: text/event-stream\r\n";
+        match request {
+            "GET /sse" => answer("200 OK", stream, "event: endpoint\ndata: /messages?s=1\n\n"),
+            "GET /away" => answer("200 OK", stream, &away),
+            "POST /messages?s=1" => answer("202 Accepted", "", ""),
+            _ => answer("404 Not Found", "", ""),
+        }
+    });
+    let folder = tempfile::tempdir().unwrap();
+    let list = written(
+        folder.path(),
+        "mcp.json",
+        &format!(
+            r#"{{"mcpServers":{{"here":{{"type":"sse","url":"{0}/sse","headers":{{"X-Key":"k3y-value"}}}},
+            "away":{{"type":"sse","url":"{0}/away","headers":{{"X-Key":"k3y-away"}}}}}}}}"#,
+            server.at
+        ),
+    );
+    let out = folder.path().join("run");
+    let output = census(&[
+        "scan",
+        &list,
+        "--send-headers",
+        &list,
+        "--allow-net",
+        "127.0.0.0/8",
+        "--gap",
+        "0",
+        "--confirm",
+        "0",
+        "--out",
+        out.to_str().unwrap(),
+    ]);
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let sent: Vec<(String, String)> = server.asked().into_iter().zip(server.headers()).collect();
+    let key = |request: &str| {
+        let (_, headers) = sent.iter().find(|(asked, _)| asked == request).unwrap();
+        ["k3y-value", "k3y-away"]
+            .into_iter()
+            .find(|it| headers.contains(it))
+    };
+    assert_eq!(key("GET /sse"), Some("k3y-value"));
+    assert_eq!(key("POST /messages?s=1"), Some("k3y-value"));
+    assert_eq!(key("GET /away"), Some("k3y-away"));
+    let astray = elsewhere.headers().concat();
+    assert!(!astray.contains("k3y"), "{astray}");
+    let evidence = fs::read_to_string(out.join("evidence.ndjson")).unwrap();
+    assert!(
+        evidence.contains("\"sse_message\"") && !evidence.contains("k3y"),
+        "{evidence}"
+    );
+}
+
+#[test]
+fn a_row_without_an_address_is_complained_of_by_file_and_line_and_a_file_that_is_no_list_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let lines = "# ours\nhttps://{x}.test/mcp\nwhat is this?key=s3cretvalue\n";
+    let urls = written(folder.path(), "urls.txt", lines);
+    let table = "name,url\na,https://{x}.test/mcp\nb,\nc,https://a b.test:99999/\n";
+    let table = written(folder.path(), "list.csv", table);
+    let broken = "{\"url\":\"https://{x}.test/mcp\"}\n{\"url\":\n\"https://{y}.test/mcp\"\n{\"url\":\"stdio\"}\n";
+    let broken = written(folder.path(), "list.ndjson", broken);
+    let said = census(&["scan", "--dry-run", &urls, &table, &broken]);
+    assert!(said.status.success(), "{}", text(&said.stderr));
+    let complaints = text(&said.stderr);
+    for words in [
+        "urls.txt, line 3: \"what is this",
+        "list.csv, line 3: there is no address; write one",
+        "list.csv, line 4: \"https://a b.test:99999/\" is no valid address",
+        "list.ndjson, line 2: ",
+        "list.ndjson, line 4: \"stdio\" is no http or https address; write https://",
+    ] {
+        assert!(complaints.contains(words), "{words}: {complaints}");
+    }
+    assert_eq!(complaints.lines().count(), 5, "{complaints}");
+    assert!(!complaints.contains("s3cretvalue"), "{complaints}");
+
+    let cards = r#"{"servers":[{"card":{}},{"card":{}},{"card":{}}]}"#;
+    let cards = written(folder.path(), "cards.json", cards);
+    let refused = text(&census(&["scan", "--dry-run", &cards]).stderr);
+    assert!(
+        refused.lines().count() == 1 && refused.contains("3 of 3 entries give no server"),
+        "{refused}"
+    );
+    let empty = written(folder.path(), "empty.json", "{}");
+    let refused = census(&["scan", "--dry-run", &empty]);
+    assert_eq!(refused.status.code(), Some(1), "no census is empty");
 }

@@ -6,14 +6,20 @@
 
 mod architecture;
 mod census;
+mod check;
 mod cli;
 mod diff;
 mod fetch;
+mod formats;
 mod fuzz;
+mod hostile;
 mod html;
 mod lists;
 mod loopback;
+mod manners;
+mod merge;
 mod readme;
+mod recompute;
 mod sweep;
 mod world;
 mod year;

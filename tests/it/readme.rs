@@ -104,7 +104,7 @@ fn every_command_of_the_help_is_in_the_readme() {
 fn every_flag_of_the_readme_is_in_the_help() {
     let mut help = String::new();
     for command in [
-        "scan", "check", "sweep", "fetch", "report", "diff", "demo", "gauntlet",
+        "scan", "check", "sweep", "fetch", "report", "diff", "merge", "demo", "gauntlet",
     ] {
         let said = Command::new(env!("CARGO_BIN_EXE_mcp-census"))
             .args([command, "--help"])

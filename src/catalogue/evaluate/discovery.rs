@@ -30,7 +30,7 @@ impl<'a> Bench<'a> {
         match rule.id {
             CheckId::DiscNoSession => {
                 if !self.situation.is_modern_only() {
-                    return Err(outside(Outside::Era));
+                    return Err((self.situation.not_modern_only(), String::new()));
                 }
                 let given = heard.answer.header("mcp-session-id").is_some();
                 return Ok(Self::held(

@@ -1,5 +1,7 @@
 //! Checks 45 to 60: what the requests after the handshake show. Lists of tools are `tools`'s.
 
+use std::collections::BTreeSet;
+
 use serde_json::Value;
 
 use super::discovery::{cache_scope, first_fault, result_type, ttl};
@@ -96,19 +98,28 @@ impl Bench<'_> {
     }
 
     fn cache_fields(&self, rule: &Rule) -> Result<Told, Told> {
-        let list = self.tools(true)?;
-        let result = list.result().ok_or_else(|| missing(Missing::Basis))?;
-        Ok(first_fault(
-            rule,
-            [result_type(result), ttl(result), cache_scope(result)].into_iter(),
-        ))
+        let pages = self.tools(true)?;
+        let results: Vec<&Value> = pages.iter().filter_map(Heard::result).collect();
+        if results.is_empty() {
+            return Err(missing(Missing::Basis));
+        }
+        let fields = results
+            .iter()
+            .flat_map(|it| [result_type(it), ttl(it), cache_scope(it)]);
+        let scopes: BTreeSet<&str> = results
+            .iter()
+            .filter_map(|it| it.get("cacheScope")?.as_str())
+            .collect();
+        let alike = if scopes.len() > 1 {
+            Err("cacheScope differs from page to page".to_owned())
+        } else {
+            Ok(String::new())
+        };
+        Ok(first_fault(rule, fields.chain([alike])))
     }
 
     /// What is declared is there, and what is not declared is not.
     fn capabilities_match(&self, rule: &Rule) -> Result<Told, Told> {
-        if !self.situation.is_modern_only() {
-            return Err(missing(Missing::NotAsked));
-        }
         let discovered = self
             .situation
             .discovery
@@ -141,7 +152,7 @@ impl Bench<'_> {
 
     fn listened(&self, rule: &Rule) -> Result<Told, Told> {
         if rule.id == CheckId::Get405Modern && !self.situation.is_modern_only() {
-            return Err(outside(Outside::Era));
+            return Err((self.situation.not_modern_only(), String::new()));
         }
         let heard = self.answered(Leg::Listen, false)?;
         let (status, media) = (heard.answer.status, heard.answer.media_type());

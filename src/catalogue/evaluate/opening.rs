@@ -342,7 +342,7 @@ impl<'a> Bench<'a> {
     /// How a server without `initialize` refuses one.
     fn refusal(&self, rule: &Rule) -> Result<Told, Told> {
         if !self.situation.is_modern_only() {
-            return Err(outside(Outside::Era));
+            return Err((self.situation.not_modern_only(), String::new()));
         }
         let refused = self
             .situation
@@ -372,7 +372,7 @@ impl<'a> Bench<'a> {
 
     /// The codes that a server of 2026-07-28 sends.
     fn codes(&self, rule: &Rule) -> Result<Told, Told> {
-        let whole = self.situation.is_modern_only();
+        let whole = self.situation.is_met_as_modern();
         let codes: Vec<i64> = self
             .situation
             .exchanges

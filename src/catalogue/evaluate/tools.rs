@@ -1,4 +1,4 @@
-//! Checks of a list of tools: that it is one, and what stands in it. The first page is looked at.
+//! Checks of a list of tools: that it is one, and what stands in it, on every page that was asked for.
 
 use std::collections::BTreeSet;
 
@@ -21,8 +21,9 @@ const LONGEST_NAME: usize = 128;
 const DEPTH: usize = 32;
 
 impl<'a> Bench<'a> {
-    /// The answer to `tools/list` in one era, where the server declares tools there.
-    pub(super) fn tools(&self, modern: bool) -> Result<Heard<'a>, Told> {
+    /// The pages of `tools/list` in one era, where the server declares tools there; there is at least one. One that
+    /// could not be read ends the list, and is an error where it is the first.
+    pub(super) fn tools(&self, modern: bool) -> Result<Vec<Heard<'a>>, Told> {
         let declaring = if modern {
             self.situation.discovery.as_ref()
         } else {
@@ -34,7 +35,11 @@ impl<'a> Bench<'a> {
         if capability(Some(result), "tools").is_none() {
             return Err(outside(Outside::Capability));
         }
-        self.answered(Leg::Tools, modern)
+        let first = self.answered(Leg::Tools, modern)?;
+        let later = self.situation.pages(modern).skip(1).map(Self::read);
+        Ok(std::iter::once(first)
+            .chain(later.map_while(Result::ok))
+            .collect())
     }
 
     pub(super) fn about_tools(&self, rule: &Rule) -> Result<Told, Told> {
@@ -42,36 +47,33 @@ impl<'a> Bench<'a> {
             rule.id,
             CheckId::ToolsXMcpHeader | CheckId::ToolsDeterministic
         );
-        let modern = of_modern || self.situation.is_modern_only();
-        let heard = self.tools(modern)?;
-        let result = heard.result();
-        let listed = result.and_then(|it| it.get("tools")?.as_array());
+        let modern = of_modern || self.situation.is_met_as_modern();
+        let pages = self.tools(modern)?;
         if rule.id == CheckId::ToolsListWorks {
-            let seen = match (listed, result, heard.code()) {
-                (Some(tools), _, _) => Ok(format!("{} tools", tools.len())),
-                (None, Some(_), _) => Err("the result has no list of tools".to_owned()),
-                (None, None, Some(code)) => Err(format!("refused with {code}")),
-                (None, None, None) => {
-                    Err(format!("HTTP {} without a response", heard.answer.status))
-                }
-            };
-            return Ok(Self::held(rule, seen));
+            return Ok(Self::held(rule, listed(&pages)));
         }
         let basis = || missing(Missing::Basis);
+        let results: Vec<&Value> = pages.iter().filter_map(Heard::result).collect();
         if rule.id == CheckId::ListCursorType {
-            let cursor = result.ok_or_else(basis)?.get("nextCursor");
+            if results.is_empty() {
+                return Err(basis());
+            }
+            let mut cursors = results.iter().filter_map(|it| it.get("nextCursor"));
+            let bad = cursors.find(|it| !it.is_string());
             return Ok(Self::held(
                 rule,
-                match cursor {
-                    None | Some(Value::String(_)) => Ok(String::new()),
+                match bad {
+                    None => Ok(String::new()),
                     Some(other) => Err(format!("nextCursor is {}", kind(other))),
                 },
             ));
         }
-        let tools = listed.ok_or_else(basis)?;
+        let lists: Vec<&[Value]> = results.iter().filter_map(|it| tools_in(it)).collect();
+        let first = *lists.first().ok_or_else(basis)?;
         if rule.id == CheckId::ToolsDeterministic {
-            return self.same_order(rule, tools);
+            return self.same_order(rule, first);
         }
+        let tools: Vec<&Value> = lists.into_iter().flatten().collect();
         if rule.id == CheckId::ToolsOutputSchema
             && tools.iter().all(|it| it.get("outputSchema").is_none())
         {
@@ -116,6 +118,40 @@ impl<'a> Bench<'a> {
             },
         ))
     }
+}
+
+/// The tools of a page.
+fn tools_in(result: &Value) -> Option<&[Value]> {
+    result.get("tools")?.as_array().map(Vec::as_slice)
+}
+
+/// Whether every page is one, and how many tools there are.
+fn listed(pages: &[Heard<'_>]) -> Result<String, String> {
+    let mut count = 0;
+    for (number, page) in pages.iter().enumerate() {
+        let on = if number == 0 {
+            String::new()
+        } else {
+            format!("page {}: ", number + 1)
+        };
+        match (page.result(), page.code()) {
+            (Some(result), _) => match tools_in(result) {
+                Some(tools) => count += tools.len(),
+                None => return Err(format!("{on}the result has no list of tools")),
+            },
+            (None, Some(code)) => return Err(format!("{on}refused with {code}")),
+            (None, None) => {
+                let status = page.answer.status;
+                return Err(format!("{on}HTTP {status} without a response"));
+            }
+        }
+    }
+    let goes_on = pages
+        .last()
+        .and_then(Heard::result)
+        .is_some_and(|it| it.get("nextCursor").is_some_and(Value::is_string));
+    let more = if goes_on { ", and more pages" } else { "" };
+    Ok(format!("{count} tools{more}"))
 }
 
 fn shape(tool: &Value) -> Result<(), String> {

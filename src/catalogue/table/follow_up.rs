@@ -68,7 +68,7 @@ pub(super) const RULES: &[Rule] = &[
         last: Revision::V2026_07,
         section: "schema, Tool",
         cost: 0,
-        seen: "name is a string and inputSchema an object whose type is object, for each tool of the first page.",
+        seen: "name is a string and inputSchema an object whose type is object, for each tool of the pages that were asked for.",
         remedy: "Give every tool an inputSchema; one without arguments has {\"type\": \"object\"}.",
         position: None,
     },
@@ -139,9 +139,12 @@ pub(super) const RULES: &[Rule] = &[
         last: Revision::V2026_07,
         section: "caching",
         cost: 0,
-        seen: "The three members in the first page of tools/list.",
+        seen: "The three members in each page of tools/list that was asked for; cacheScope is the same on all.",
         remedy: "Send the three members with every page, the same cacheScope on each.",
-        position: Some("Further pages are not asked for, so that they agree is not looked at."),
+        position: Some(
+            "The lists that a server declares are looked at. The official suite asks for the others as well, and \
+                  takes their refusal for missing members.",
+        ),
     },
     Rule {
         number: 55,

@@ -178,7 +178,9 @@ pub(super) const RULES: &[Rule] = &[
         cost: 1,
         seen: "tools/list with a made-up cursor.",
         remedy: "Check cursors, and refuse strange ones.",
-        position: None,
+        position: Some(
+            "Most SDKs pass over a cursor they have not given. The text has it as a SHOULD.",
+        ),
     },
     Rule {
         number: 83,
@@ -191,7 +193,10 @@ pub(super) const RULES: &[Rule] = &[
         cost: 1,
         seen: "A body that is a single brace.",
         remedy: "Answer -32700, not an error page.",
-        position: None,
+        position: Some(
+            "A refusal in plain text under a 4XX status is no response: JSON-RPC has an error for this. The \
+                  status is open.",
+        ),
     },
     Rule {
         number: 84,
@@ -205,8 +210,9 @@ pub(super) const RULES: &[Rule] = &[
         seen: "A request with an Origin that is not the server's.",
         remedy: "Check Origin against a list, to be safe from DNS rebinding.",
         position: Some(
-            "What counts as invalid is not defined: a public server that accepts any origin cannot be \
-                  faulted from outside.",
+            "What counts as invalid is not defined: that a server with a public name accepts any origin is \
+                  warned of, and fails at a loopback address alone. The official suite sends a foreign Host as \
+                  well, and passes servers that refuse that one; here Host is the server's own.",
         ),
     },
     Rule {

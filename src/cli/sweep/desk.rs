@@ -15,6 +15,7 @@ use crate::manifest::Manifest;
 use crate::periodic::file::Sweep;
 use crate::periodic::history::Reason;
 use crate::periodic::metrics::Standing;
+use crate::probe::Prober;
 use crate::scan::{self, Stop};
 use crate::store::RunDir;
 use crate::sweep::hook::Hooks;
@@ -25,8 +26,8 @@ use crate::watch::{Guard, Watch};
 use super::Setups;
 use crate::cli::conformance::{self, Conformance};
 use crate::cli::report::write_tables;
-use crate::cli::setup::{Prepared, Setup, seed};
-use crate::cli::{gauntlet, runtime, say};
+use crate::cli::setup::{Prepared, Setup};
+use crate::cli::{control, gauntlet, runtime, say};
 
 /// The desk.
 #[derive(Debug)]
@@ -83,19 +84,16 @@ impl Office {
             .cloned()
             .context("the sweep has no setup")?;
         drop(setups);
-        setup.read_exclusions()?;
+        setup.asking.read_exclusions()?;
         let mut prepared = if order.is_resumed {
             setup.continued(order.dir)?
         } else {
-            let now = Timestamp::now();
             // A sample is the same in each run, or its shares would not be of the same things.
-            let seed = if setup.max_per_site.is_some() {
-                order.sweep.seed()
-            } else {
-                seed(now)
-            };
+            if setup.max_per_site.is_some() || setup.sample.is_some() {
+                setup.seed.get_or_insert(order.sweep.seed());
+            }
             let lists: Vec<PathBuf> = order.sweep.lists.iter().map(PathBuf::from).collect();
-            setup.fresh(&lists, order.dir, now, seed)?
+            setup.fresh(&lists, order.dir, Timestamp::now())?
         };
         prepared.manifest.occasion = Some(order.occasion.clone());
         Ok((prepared, setup))
@@ -105,19 +103,19 @@ impl Office {
     fn drive(
         &self,
         order: &Order<'_>,
-        prepared: Prepared,
+        mut prepared: Prepared,
         setup: &Setup,
     ) -> Result<Option<Reason>> {
-        let prober = setup.prober()?;
         let guard = Guard {
             controls: order.sweep.controls.clone(),
             every: order.sweep.control_every,
             give_up_after: order.sweep.give_up_after,
-            prober: prober.clone(),
+            prober: Prober::new(setup.asking.reach()?, setup.asking.identity())?,
             terms: setup.asking.terms(),
         };
         let watch = Arc::new(Watch::new(Arc::clone(&self.board.meters), Some(guard)));
-        let run = setup.run_of(prepared, prober, Arc::clone(&watch));
+        prepared.watch = Arc::clone(&watch);
+        let run = setup.run_of(prepared)?;
         // What stops this run does not stop the others.
         let stop = Stop {
             soft: self.stop.soft.child_token(),
@@ -133,7 +131,10 @@ impl Office {
                     soft.cancel();
                 })
             });
-            let scanned = scan::run(run, stop.clone(), true).await;
+            let scanned = match scan::run(run, stop.clone(), true).await {
+                Ok(manifest) => control::ask_again(order.dir, manifest, &setup.asking, &stop).await,
+                Err(error) => Err(error),
+            };
             if let Some(closing) = closing {
                 closing.abort();
             }
@@ -141,12 +142,13 @@ impl Office {
         })?;
         Ok(if manifest.complete {
             None
-        } else if watch.has_given_up() {
-            Some(Reason::Instrument)
+        } else if self.stop.soft.is_cancelled() {
+            Some(Reason::Interrupted)
         } else if closed.is_cancelled() {
             Some(Reason::WindowClosed)
         } else {
-            Some(Reason::Interrupted)
+            // The watch gave it up, or this machine ran short of something.
+            Some(Reason::Instrument)
         })
     }
 }
@@ -179,10 +181,14 @@ impl Desk for Office {
             order.sweep.name,
             order.dir.display()
         ));
-        if order.sweep.self_check {
-            gauntlet::self_check().map_err(failed(Reason::SelfCheck))?;
-        }
-        let (prepared, setup) = self.prepare(order).map_err(failed(Reason::List))?;
+        let self_check = order
+            .sweep
+            .self_check
+            .then(gauntlet::self_check)
+            .transpose()
+            .map_err(failed(Reason::SelfCheck))?;
+        let (mut prepared, setup) = self.prepare(order).map_err(failed(Reason::List))?;
+        prepared.manifest.self_check = self_check.or(prepared.manifest.self_check);
         self.drive(order, prepared, &setup)
             .map_err(failed(Reason::NotWritten))
     }

@@ -74,11 +74,11 @@ pub(super) struct Sweep {
     /// Endpoints that answer whenever this machine's network does
     #[arg(
         long,
-        env = "MCP_CENSUS_CONTROL",
+        env = "MCP_CENSUS_CONTROL_URL",
         value_name = "URL",
         requires = "lists"
     )]
-    control: Vec<Url>,
+    control_url: Vec<Url>,
     /// Do not replay the gauntlet before runs of LIST
     #[arg(long, env = "MCP_CENSUS_NO_SELF_CHECK", requires = "lists")]
     no_self_check: bool,
@@ -208,7 +208,7 @@ impl Sweep {
                 window: self.window,
             });
         }
-        sweep.controls.clone_from(&self.control);
+        sweep.controls.clone_from(&self.control_url);
         sweep.self_check = !self.no_self_check;
         let sweeps = Sweeps {
             dir: file::DIR.into(),

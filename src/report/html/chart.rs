@@ -67,15 +67,15 @@ impl Tone {
 
 /// One bar.
 #[derive(Debug, Clone)]
-pub(super) struct Bar {
+pub(in crate::report) struct Bar {
     /// What it stands for.
-    pub(super) label: String,
+    pub(in crate::report) label: String,
     /// How long it is.
-    pub(super) count: u64,
+    pub(in crate::report) count: u64,
     /// What is written at its end.
-    pub(super) said: String,
+    pub(in crate::report) said: String,
     /// Its colour.
-    pub(super) tone: Tone,
+    pub(in crate::report) tone: Tone,
 }
 
 pub(super) type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
@@ -179,7 +179,7 @@ pub(super) fn columns(title: &str, bars: &[Bar]) -> String {
 }
 
 /// One bar of parts, without words; its legend is the page's affair.
-pub(super) fn parts(title: &str, bars: &[Bar]) -> String {
+pub(in crate::report) fn parts(title: &str, bars: &[Bar]) -> String {
     const ACROSS: u32 = 1200;
     let whole: u64 = bars.iter().map(|it| it.count).sum::<u64>().max(1);
     let described = described(bars);

@@ -1,14 +1,14 @@
 //! A census as one page for a browser: its figures drawn, its tables, and every row with what was exchanged. Strings
 //! in, a string out. The page asks nobody for anything; `page.js` shows what strangers' servers said as text only.
 
-mod chart;
+pub(super) mod chart;
 mod figures;
 mod line;
 mod told;
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
-use std::io::Write as _;
+use std::io::{self, BufWriter, Write as _};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -32,11 +32,15 @@ pub(crate) use chart::Tone;
 pub(crate) use line::{Curve, Plot, Point};
 pub(crate) use told::visible;
 
-const STYLE: &str = include_str!("page.css");
+pub(super) const STYLE: &str = include_str!("page.css");
 const SCRIPT: &str = include_str!("page.js");
 
 /// Rows whose exchanges are packed together, and unpacked together when one of them is unfolded.
 const CHUNK: usize = 100;
+
+/// A page of more rows than these leaves the exchanges of servers that work to the evidence: nobody contests them,
+/// and a browser would be slow to open them all.
+const LARGE: u64 = 5000;
 
 /// What the exchanges of a row may come to on average, packed, in bytes: 1,100 rows stay under 2 MB.
 const ROOM: usize = 1400;
@@ -44,25 +48,14 @@ const ROOM: usize = 1400;
 /// A page under way. It keeps its rows packed, so it grows with what the page will be.
 #[derive(Debug)]
 pub struct Page {
-    rows: DeflateEncoder<Vec<u8>>,
+    /// Buffered: each write to an encoder costs it as much as a large one.
+    rows: BufWriter<DeflateEncoder<Vec<u8>>>,
     count: usize,
+    is_large: bool,
     pending: Vec<Told>,
     chunks: Vec<String>,
     sites: BTreeMap<String, u64>,
     details: BTreeMap<String, String>,
-}
-
-impl Default for Page {
-    fn default() -> Self {
-        Self {
-            rows: DeflateEncoder::new(Vec::new(), Compression::default()),
-            count: 0,
-            pending: Vec::new(),
-            chunks: Vec::new(),
-            sites: BTreeMap::new(),
-            details: BTreeMap::new(),
-        }
-    }
 }
 
 /// The members of a row on the page, in order; `page.js` finds them by these names.
@@ -95,7 +88,44 @@ const MEMBERS: [&str; 26] = [
     "started_at",
 ];
 
+/// The members of a row, written one after the other: a page has thousands of rows.
+struct Line(String);
+
+impl Line {
+    fn put(&mut self, member: &impl Serialize) {
+        if !self.0.ends_with('[') {
+            self.0.push(',');
+        }
+        // Strings, numbers and lists of them: there is nothing that JSON cannot say.
+        self.0
+            .push_str(&serde_json::to_string(member).unwrap_or_default());
+    }
+
+    fn end(mut self) -> String {
+        self.0.push(']');
+        self.0
+    }
+}
+
 impl Page {
+    /// A page for so many rows.
+    #[must_use]
+    pub fn of(rows: u64) -> Self {
+        let is_large = rows > LARGE;
+        Self {
+            rows: BufWriter::with_capacity(
+                64 << 10,
+                DeflateEncoder::new(Vec::new(), level(is_large)),
+            ),
+            count: 0,
+            is_large,
+            pending: Vec::new(),
+            chunks: Vec::new(),
+            sites: BTreeMap::new(),
+            details: BTreeMap::new(),
+        }
+    }
+
     /// Adds a row and what was exchanged with its endpoint.
     pub fn add(&mut self, row: &Row, exchanges: &[Exchange]) {
         let said = |text: &Option<String>| text.as_deref().map(visible);
@@ -106,38 +136,35 @@ impl Page {
             .filter(|it| !it.is_empty())
             .map(visible)
             .collect();
-        let members = json!([
-            visible(&row.name),
-            visible(address),
-            (row.url != *address).then(|| visible(&row.url)),
-            said(&row.site),
-            row.verdict,
-            row.outcome,
-            visible(&row.detail),
-            row.hint,
-            row.http_status,
-            row.rpc_code,
-            said(&row.rpc_message),
-            row.era,
-            row.declared_transport,
-            row.transport,
-            said(&row.protocol_version),
-            said(&row.server_name),
-            said(&row.server_version),
-            said(&row.auth_scheme),
-            said(&row.content_type),
-            said(&row.final_url),
-            row.attempts,
-            row.flaky,
-            row.requests,
-            row.total_ms,
-            findings,
-            row.started_at,
-        ]);
-        let mut line = if self.count == 0 { "[" } else { ",\n" }.to_owned();
-        line.push_str(&members.to_string());
+        let mut line = Line(if self.count == 0 { "[[" } else { ",\n[" }.to_owned());
+        line.put(&visible(&row.name));
+        line.put(&visible(address));
+        line.put(&(row.url != *address).then(|| visible(&row.url)));
+        line.put(&said(&row.site));
+        line.put(&row.verdict);
+        line.put(&row.outcome);
+        line.put(&visible(&row.detail));
+        line.put(&row.hint);
+        line.put(&row.http_status);
+        line.put(&row.rpc_code);
+        line.put(&said(&row.rpc_message));
+        line.put(&row.era);
+        line.put(&row.declared_transport);
+        line.put(&row.transport);
+        line.put(&said(&row.protocol_version));
+        line.put(&said(&row.server_name));
+        line.put(&said(&row.server_version));
+        line.put(&said(&row.auth_scheme));
+        line.put(&said(&row.content_type));
+        line.put(&said(&row.final_url));
+        line.put(&row.attempts);
+        line.put(&row.flaky);
+        line.put(&row.requests);
+        line.put(&row.total_ms);
+        line.put(&findings);
+        line.put(&row.started_at);
         // Memory takes every byte.
-        let _ = self.rows.write_all(line.as_bytes());
+        let _ = self.rows.write_all(line.end().as_bytes());
         self.count += 1;
         if row.verdict.is_measured()
             && let Some(site) = &row.site
@@ -147,9 +174,22 @@ impl Page {
         self.details
             .entry(format!("{}/{}", row.outcome, visible(&row.detail)))
             .or_insert_with(|| explain::detail(row.outcome, &row.detail));
-        self.pending.push(Told::of(exchanges));
+        // Only now is it known that nothing is added to the row before.
         if self.pending.len() == CHUNK {
             self.pack_pending();
+        }
+        self.pending
+            .push(if self.is_large && row.verdict == Verdict::Working {
+                Told::in_short(exchanges)
+            } else {
+                Told::of(exchanges)
+            });
+    }
+
+    /// Adds what another vantage exchanged with the endpoint of the row that was added last.
+    pub fn add_elsewhere(&mut self, vantage: &str, exchanges: &[Exchange]) {
+        if let Some(told) = self.pending.last_mut() {
+            told.add_from(vantage, exchanges);
         }
     }
 
@@ -158,7 +198,7 @@ impl Page {
         let mut packed = String::new();
         for bounds in LADDER {
             let told: Vec<Told> = self.pending.iter().map(|it| it.within(bounds)).collect();
-            packed = pack(&told);
+            packed = pack(&told, level(self.is_large));
             if packed.len() <= room {
                 break;
             }
@@ -175,17 +215,25 @@ impl Page {
         }
         let end: &[u8] = if self.count == 0 { b"[]" } else { b"]" };
         let _ = self.rows.write_all(end);
-        let rows = STANDARD.encode(self.rows.finish().unwrap_or_default());
-        let meanings = pack(&json!({
-            "members": MEMBERS,
-            "chunk": CHUNK,
-            "verdict": meanings(Verdict::ALL, Verdict::name, Verdict::about),
-            "outcome": meanings(Outcome::ALL, Outcome::name, Outcome::about),
-            "hint": meanings(Hint::ALL, Hint::name, Hint::about),
-            "era": meanings(Era::ALL, Era::name, Era::about),
-            "check": meanings(Check::ALL, Check::name, Check::about),
-            "detail": self.details,
-        }));
+        let rows = self
+            .rows
+            .into_inner()
+            .map_err(io::IntoInnerError::into_error)
+            .and_then(DeflateEncoder::finish);
+        let rows = STANDARD.encode(rows.unwrap_or_default());
+        let meanings = pack(
+            &json!({
+                "members": MEMBERS,
+                "chunk": CHUNK,
+                "verdict": meanings(Verdict::ALL, Verdict::name, Verdict::about),
+                "outcome": meanings(Outcome::ALL, Outcome::name, Outcome::about),
+                "hint": meanings(Hint::ALL, Hint::name, Hint::about),
+                "era": meanings(Era::ALL, Era::name, Era::about),
+                "check": meanings(Check::ALL, Check::name, Check::about),
+                "detail": self.details,
+            }),
+            Compression::default(),
+        );
         let mut out = head(summary);
         out.push_str(&figures::verdicts(summary));
         out.push_str(&figures::all(summary, &self.sites));
@@ -296,7 +344,7 @@ pub(crate) fn still(title: &str, style: &str, body: &str) -> String {
     )
 }
 
-fn hash(text: &str) -> String {
+pub(super) fn hash(text: &str) -> String {
     STANDARD.encode(Sha256::digest(text.as_bytes()))
 }
 
@@ -311,7 +359,7 @@ const ROWS: &str = "<section id=\"rows\" aria-labelledby=\"rows-title\">\n<h2 id
     <label>Site <input id=\"by-site\" list=\"sites\" placeholder=\"any\" autocomplete=\"off\"></label>\n\
     <datalist id=\"sites\"></datalist>\n\
     <button type=\"reset\">Clear</button>\n</form>\n\
-    <p id=\"shown\" role=\"status\"></p>\n\
+    <p id=\"shown\" role=\"status\"></p>\n<p id=\"printed\"></p>\n\
     <table id=\"results\" hidden><thead><tr></tr></thead><tbody></tbody></table>\n\
     <p><button type=\"button\" id=\"more\" hidden>Show more</button></p>\n</section>\n";
 
@@ -332,10 +380,19 @@ fn tables(summary: &Summary) -> String {
     out
 }
 
+/// How hard to press. A page of thousands is made within the cost of the scan.
+fn level(is_large: bool) -> Compression {
+    if is_large {
+        Compression::fast()
+    } else {
+        Compression::default()
+    }
+}
+
 /// JSON, compressed, in an alphabet that can close no element.
-fn pack(value: &impl Serialize) -> String {
-    let mut packed = DeflateEncoder::new(Vec::new(), Compression::default());
-    let _ = serde_json::to_writer(&mut packed, value);
+fn pack(value: &impl Serialize, level: Compression) -> String {
+    let mut packed = DeflateEncoder::new(Vec::new(), level);
+    let _ = packed.write_all(&serde_json::to_vec(value).unwrap_or_default());
     STANDARD.encode(packed.finish().unwrap_or_default())
 }
 

@@ -107,6 +107,8 @@
     by("results").tBodies[0].append(...more);
     drawn += more.length;
     by("more").hidden = drawn >= found.length;
+    by("printed").textContent = drawn < found.length
+      ? `The first ${drawn.toLocaleString("en")} are printed; all are in results.csv.` : "";
     by("shown").textContent = found.length === all.length
       ? `${all.length.toLocaleString("en")} rows.`
       : `${found.length.toLocaleString("en")} of ${all.length.toLocaleString("en")} rows.`;
@@ -213,14 +215,16 @@
   }
 
   function exchanged(story) {
-    if (!story.exchanges.length) return [make("h3", "Exchanges"), make("p", "Nothing was sent.")];
+    const kept = story.exchanges.length;
+    if (!kept && !story.more) return [make("h3", "Exchanges"), make("p", "Nothing was sent.")];
     const parts = [];
+    if (!kept) parts.push(make("h3", "Exchanges"), make("p", "In a page of so many rows, those of servers that work are left to evidence.ndjson.", "basis"));
     story.exchanges.forEach((one, at) => {
       const pair = make("div", null, "pair");
       pair.append(message("sent", one.request), message("came back", one.reply));
       parts.push(prose("h3", `${at + 1}. ${one.why}`), pair, make("p", `Attempt ${one.attempt}, ${one.at}. ${one.timing}`, "basis"));
     });
-    if (story.more) parts.push(make("p", `${story.more} further exchanges are in evidence.ndjson.`, "basis"));
+    if (kept && story.more) parts.push(make("p", `${story.more} further exchanges are in evidence.ndjson.`, "basis"));
     const curl = make("pre", story.curl), copy = make("button", "Copy", "copy");
     curl.tabIndex = 0;
     copy.type = "button";

@@ -7,6 +7,7 @@ use serde::Serialize;
 use crate::coding;
 use crate::exchange::{Answer, BodyEnd, Exchange, Reply};
 use crate::story;
+use crate::unseen;
 
 /// How much of a row's exchanges is told.
 #[derive(Debug, Clone, Copy)]
@@ -78,21 +79,45 @@ struct Said {
 }
 
 impl Told {
-    /// Everything that the widest bounds let through.
-    pub(super) fn of(exchanges: &[Exchange]) -> Self {
-        let told = Self {
+    /// That there were exchanges, and how to begin them again.
+    pub(super) fn in_short(exchanges: &[Exchange]) -> Self {
+        Self {
             curl: exchanges
                 .first()
                 .map(|it| story::curl(&it.request))
                 .unwrap_or_default(),
+            exchanges: Vec::new(),
+            more: exchanges.len(),
+        }
+    }
+
+    /// Everything that the widest bounds let through.
+    pub(super) fn of(exchanges: &[Exchange]) -> Self {
+        let told = Self {
             exchanges: exchanges
                 .iter()
                 .take(LADDER[0].exchanges)
                 .map(sent)
                 .collect(),
             more: exchanges.len().saturating_sub(LADDER[0].exchanges),
+            ..Self::in_short(exchanges)
         };
         told.within(LADDER[0])
+    }
+
+    /// Adds what was exchanged from another vantage, as far as there is room.
+    pub(super) fn add_from(&mut self, vantage: &str, exchanges: &[Exchange]) {
+        // What is told in short stays short.
+        let is_short = self.exchanges.is_empty() && self.more > 0;
+        let room = if is_short { 0 } else { LADDER[0].exchanges };
+        let room = room.saturating_sub(self.exchanges.len());
+        self.exchanges
+            .extend(exchanges.iter().take(room).map(|it| Sent {
+                timing: format!("Asked from {}", visible(vantage)),
+                ..sent(it)
+            }));
+        self.more += exchanges.len().saturating_sub(room);
+        *self = self.within(LADDER[0]);
     }
 
     /// What of it other bounds let through.
@@ -224,13 +249,16 @@ fn visible_lines(text: &str) -> String {
 }
 
 fn shown(text: &str, keep: impl Fn(char) -> bool) -> String {
+    // Most texts have nothing to hide.
+    if text
+        .bytes()
+        .all(|it| matches!(it, b' '..=b'~') || keep(char::from(it)))
+    {
+        return text.to_owned();
+    }
     let mut shown = String::with_capacity(text.len());
     for it in text.chars() {
-        let acts = it.is_control()
-            || matches!(it,
-                '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}'
-                | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}');
-        if acts && !keep(it) {
+        if (unseen::hides(it) || unseen::acts(it)) && !keep(it) {
             let _ = write!(shown, "\u{27e8}U+{:04X}\u{27e9}", u32::from(it));
         } else {
             shown.push(it);
