@@ -247,11 +247,7 @@ pub async fn run(run: Run, stop: Stop, show_progress: bool) -> Result<Manifest> 
         watch: Arc::clone(&watch),
         issuers: Issuers::default(),
     });
-    let (over, watched) = (CancellationToken::new(), Arc::clone(&watch));
-    let watching = tokio::spawn({
-        let (over, give_up) = (over.clone(), stop.soft.clone());
-        async move { watched.keep(over, give_up).await }
-    });
+    let watching = watch.begin(stop.soft.clone());
     for endpoint in left_out {
         office.leave(endpoint, Unmeasured::SampledOut).await;
     }
@@ -267,11 +263,7 @@ pub async fn run(run: Run, stop: Stop, show_progress: bool) -> Result<Manifest> 
         stopped_hard = drive(&office, lanes, pace, &stop).await;
     }
 
-    over.cancel();
-    watching.await.context("the watch failed")?;
-    if !stopped_hard {
-        watch.finish().await;
-    }
+    watching.end(!stopped_hard).await;
     office.write_news().await;
     manifest.doubt_s += watch.doubted().as_secs();
 
@@ -286,6 +278,17 @@ pub async fn run(run: Run, stop: Stop, show_progress: bool) -> Result<Manifest> 
         .halted_by
         .lock()
         .unwrap_or_else(PoisonError::into_inner);
+    note_most_asked(&mut manifest, &office);
+    // The writer ends when the last sender is gone.
+    drop(office);
+    writing.await.context("the writer failed")??;
+    manifest.ended_at = Some(Timestamp::now());
+    write_manifest(&dir, &manifest)?;
+    Ok(manifest)
+}
+
+/// Notes which site was asked most, now or before the run was taken up again.
+fn note_most_asked(manifest: &mut Manifest, office: &Office) {
     let most = office
         .asked
         .lock()
@@ -295,12 +298,6 @@ pub async fn run(run: Run, stop: Stop, show_progress: bool) -> Result<Manifest> 
     if most.as_ref().map(|it| it.1) > manifest.most_asked.as_ref().map(|it| it.1) {
         manifest.most_asked = most;
     }
-    // The writer ends when the last sender is gone.
-    drop(office);
-    writing.await.context("the writer failed")??;
-    manifest.ended_at = Some(Timestamp::now());
-    write_manifest(&dir, &manifest)?;
-    Ok(manifest)
 }
 
 /// Drives the lanes until all are done, or the run is stopped at once, which it says.

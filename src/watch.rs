@@ -143,9 +143,20 @@ impl Watch {
         self.state().doubted
     }
 
-    /// Keeps watch until the run has ended: `ended` tells. Where the instrument is in doubt for too long, `give_up` is
-    /// called.
-    pub async fn keep(&self, ended: CancellationToken, give_up: CancellationToken) {
+    /// Keeps watch from now on. Where the instrument is in doubt for too long, `give_up` is called.
+    #[must_use]
+    pub fn begin(self: &Arc<Self>, give_up: CancellationToken) -> Watching {
+        let (watch, ended) = (Arc::clone(self), CancellationToken::new());
+        let until = ended.clone();
+        let kept = Arc::clone(&watch);
+        Watching {
+            ended,
+            task: tokio::spawn(async move { kept.keep(until, give_up).await }),
+            watch,
+        }
+    }
+
+    async fn keep(&self, ended: CancellationToken, give_up: CancellationToken) {
         let Some(guard) = &self.guard else { return };
         let watching = async {
             self.settle(guard, &give_up).await;
@@ -171,7 +182,7 @@ impl Watch {
     }
 
     /// Looks a last time: what was measured since the last good sign is in doubt where that fails.
-    pub async fn finish(&self) {
+    async fn finish(&self) {
         let Some(guard) = &self.guard else { return };
         let since = self.state().last_good;
         if self.state().since.is_none()
@@ -259,6 +270,26 @@ impl Watch {
             answered += usize::from(exchanges.iter().any(is_answer));
         }
         answered * 2 >= guard.controls.len()
+    }
+}
+
+/// A watch that is kept.
+#[derive(Debug)]
+pub struct Watching {
+    watch: Arc<Watch>,
+    ended: CancellationToken,
+    task: tokio::task::JoinHandle<()>,
+}
+
+impl Watching {
+    /// Ends it, with a last look where there is time for one.
+    pub async fn end(self, look: bool) {
+        self.ended.cancel();
+        // A watch that failed has nothing more to say.
+        let _ = self.task.await;
+        if look {
+            self.watch.finish().await;
+        }
     }
 }
 

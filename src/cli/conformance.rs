@@ -150,7 +150,7 @@ pub(super) fn new_failures(dir: &RunDir, baseline: PathBuf) -> Result<Vec<(Strin
     let new = conformance.read_baseline()?.compare(&servers).new;
     Ok(new
         .into_iter()
-        .map(|(url, check)| (url.to_owned(), check.to_string()))
+        .map(|(url, check)| (url.clone(), check.to_string()))
         .collect())
 }
 

@@ -338,11 +338,7 @@ struct Reader<'a> {
 impl Reader<'_> {
     fn line(&self, span: &Range<usize>) -> usize {
         let start = span.start.min(self.text.len());
-        self.text.as_bytes()[..start]
-            .iter()
-            .filter(|it| **it == b'\n')
-            .count()
-            + 1
+        self.text[..start].matches('\n').count() + 1
     }
 
     fn flaw(&self, span: Range<usize>, what: impl Into<String>) -> Flaw {
@@ -554,7 +550,7 @@ impl Reader<'_> {
 fn leaves(text: &str) -> Result<(usize, usize), String> {
     let parts = text.split_once(" of ").and_then(|(failed, of)| {
         let (failed, of) = (failed.trim().parse().ok()?, of.trim().parse().ok()?);
-        (1 <= failed && failed <= of && of <= super::series::KEPT - 1).then_some((failed, of))
+        (1 <= failed && failed <= of && of < super::series::KEPT).then_some((failed, of))
     });
     parts.ok_or_else(|| {
         format!(

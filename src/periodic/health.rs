@@ -17,16 +17,16 @@ const TOO_MANY: usize = 15;
 /// Whether a fault can be our own: the name server, the network, this machine. A name that does not exist is not.
 #[must_use]
 pub const fn is_ours(exchange: &Exchange) -> bool {
-    match exchange.reply {
+    matches!(
+        exchange.reply,
         Reply::Fault(
             Fault::Dns(DnsFault::ServFail | DnsFault::Timeout)
-            | Fault::Connect(ConnectFault::NoRoute),
-        ) => true,
-        Reply::Fault(Fault::Local(
-            LocalFault::Exhausted | LocalFault::NoNetwork | LocalFault::Instrument,
-        )) => true,
-        Reply::Fault(_) | Reply::Answer(_) => false,
-    }
+                | Fault::Connect(ConnectFault::NoRoute)
+                | Fault::Local(
+                    LocalFault::Exhausted | LocalFault::NoNetwork | LocalFault::Instrument
+                )
+        )
+    )
 }
 
 /// The last answers, as far as they tell of the instrument.

@@ -379,7 +379,7 @@ mod tests {
             ..Line::default()
         };
         let text = write(std::slice::from_ref(&line));
-        assert_eq!(read(&text).unwrap(), [line.clone()]);
+        assert_eq!(read(&text).unwrap(), std::slice::from_ref(&line));
         assert_eq!(line.measured(), 8);
         assert_eq!(
             read_counts(&line.errors).collect::<Vec<_>>(),

@@ -154,6 +154,9 @@ fn tell_breaks(out: &mut String, breaks: &[(Timestamp, String)]) {
     );
 }
 
+/// A column of the history that holds counts by key.
+type Column = fn(&Line) -> &str;
+
 /// A figure: its heading, and what each colour stands for.
 type Figure = (String, Vec<(String, Curve)>);
 
@@ -182,7 +185,7 @@ fn figures(out: &mut String, stretches: &[Vec<&Line>], breaks: &[(Timestamp, Str
                 vec![(verdict.name().to_owned(), curve)],
             )
         });
-    let others: [(&str, fn(&Line) -> &str); 3] = [
+    let others: [(&str, Column); 3] = [
         ("Protocol versions", |line| &line.versions),
         ("Gates", |line| &line.auth),
         ("JSON-RPC error codes", |line| &line.errors),
@@ -272,7 +275,7 @@ fn curve(
 }
 
 /// A curve for each of the most frequent keys of a column.
-fn keyed(stretches: &[Vec<&Line>], of: fn(&Line) -> &str) -> Vec<(String, Curve)> {
+fn keyed(stretches: &[Vec<&Line>], of: Column) -> Vec<(String, Curve)> {
     let mut all: BTreeMap<&str, u64> = BTreeMap::new();
     for line in stretches.iter().flatten() {
         for (key, count) in read_counts(of(line)) {

@@ -29,7 +29,7 @@ pub fn stretches(lines: &[Line]) -> Vec<Vec<&Line>> {
                     .last()
                     .is_some_and(|before| is_comparable(before, line)) =>
             {
-                stretch.push(line)
+                stretch.push(line);
             }
             _ => stretches.push(vec![line]),
         }

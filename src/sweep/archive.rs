@@ -54,7 +54,8 @@ struct Tail {
 /// Since when a sweep is kept by a schedule.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 struct Since {
-    since: Timestamp,
+    /// Starts after this are its own.
+    from: Timestamp,
     schedule: String,
     /// Lines of the history that were written before: their starts are another schedule's, or another clock's.
     after_lines: u64,
@@ -104,7 +105,7 @@ impl Archive {
     pub(super) fn rewind(&mut self, sweep: &str, schedule: &str, at: Timestamp) -> Result<()> {
         self.refresh_strictly()?;
         let since = Since {
-            since: at,
+            from: at,
             schedule: schedule.to_owned(),
             after_lines: self.tails.get(sweep).map_or(0, |it| it.count),
         };
@@ -145,7 +146,7 @@ impl Archive {
 
     /// Every start up to this has been dealt with.
     pub(super) fn dealt_with(&self, sweep: &str) -> Option<Timestamp> {
-        let since = self.since.get(sweep)?.since;
+        let since = self.since.get(sweep)?.from;
         let read = self.tails.get(sweep).and_then(|it| it.dealt_with);
         let waiting = self.backlog.iter().filter(|it| it.sweep == sweep);
         let waiting = waiting.filter_map(Line::deals_with).max();
@@ -387,7 +388,8 @@ fn remove_unbegun(path: &Path) {
         let is_ours = name == run_file::TARGETS
             || name == run_file::LOCK
             || name.starts_with("list-")
-            || (name.starts_with('.') && name.ends_with(".part"));
+            || (name.starts_with('.')
+                && Path::new(&name).extension().is_some_and(|it| it == "part"));
         if is_ours {
             let _ = fs::remove_file(entry.path());
         }

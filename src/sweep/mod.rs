@@ -351,7 +351,7 @@ fn new_dir(folder: &Path, name: &str) -> PathBuf {
         return first;
     }
     // A name of a sweep has no full stop.
-    (2u32..)
+    (2..=u32::MAX)
         .map(|number| folder.join(format!("{name}.{number}")))
         .find(|it| !it.exists())
         .unwrap_or(first)

@@ -378,7 +378,7 @@ impl Keeper {
                 desk.say(&format!(
                     "{}: nothing to compare with: {error:#}",
                     sweep.name
-                ))
+                ));
             })
             .ok()
     }

@@ -38,10 +38,10 @@ impl Ground {
     ) -> Self {
         let server = Loopback::serving(says);
         let folder = tempfile::tempdir().unwrap();
-        let list: String = (0..rows)
-            .map(|row| format!("{}/{row}\n", server.at))
+        let list: Vec<String> = (0..rows)
+            .map(|row| format!("{}/{row}", server.at))
             .collect();
-        fs::write(folder.path().join("list.txt"), list).unwrap();
+        fs::write(folder.path().join("list.txt"), list.join("\n")).unwrap();
         let ground = Self { folder, server };
         ground.write(further);
         ground
@@ -382,7 +382,7 @@ fn hooks_that_hang_refuse_or_fail_delay_no_run() {
 
 #[test]
 fn a_webhook_is_signed_and_tried_again_and_a_program_reads_the_difference() {
-    let (at, count, heard) = receiver(|number| {
+    let (at, count, posts) = receiver(|number| {
         Some(if number == 0 {
             answer("503 Service Unavailable", "", "")
         } else {
@@ -413,14 +413,14 @@ fn a_webhook_is_signed_and_tried_again_and_a_program_reads_the_difference() {
     let output = ground.once();
     assert_eq!(output.status.code(), Some(3), "{}", said(&output));
     assert_eq!(count.load(Ordering::SeqCst), 2, "once refused, once taken");
-    let posts: Vec<String> = heard.try_iter().collect();
-    let (head, body) = posts[1].split_once("\r\n\r\n").unwrap();
-    assert!(head.starts_with("POST /hook"), "{head}");
-    assert!(head.contains("x-mcp-census-event: regression"), "{head}");
+    let posts: Vec<String> = posts.try_iter().collect();
+    let (meta, body) = posts[1].split_once("\r\n\r\n").unwrap();
+    assert!(meta.starts_with("POST /hook"), "{meta}");
+    assert!(meta.contains("x-mcp-census-event: regression"), "{meta}");
     let signature = hmac_of(b"a key", body.as_bytes());
     assert!(
-        head.contains(&format!("x-mcp-census-signature: sha256={signature}")),
-        "{head}"
+        meta.contains(&format!("x-mcp-census-signature: sha256={signature}")),
+        "{meta}"
     );
     let told: serde_json::Value =
         serde_json::from_slice(&fs::read(ground.path("told.json")).unwrap()).unwrap();
@@ -450,7 +450,8 @@ fn hmac_of(key: &[u8], text: &[u8]) -> String {
     };
     let inner = Sha256::digest([pad(0x36), text.to_vec()].concat());
     let outer = Sha256::digest([pad(0x5c), inner.to_vec()].concat());
-    outer.iter().map(|it| format!("{it:02x}")).collect()
+    let hex = outer.iter().map(|it| format!("{it:02x}"));
+    hex.collect::<Vec<_>>().concat()
 }
 
 #[test]

@@ -310,7 +310,7 @@ fn starts() -> Vec<Timestamp> {
         // On 29 March there is no 02:30, and the start is at 03:00, 01:00Z. On 25 October there are two, and the
         // first counts.
         let summer = date(2026, 3, 30) <= day && day <= date(2026, 10, 25);
-        let hour = if summer { 0 } else { 1 };
+        let hour = i8::from(!summer);
         let minute = if day == date(2026, 3, 29) { 0 } else { 30 };
         let start = day.at(hour, minute, 0, 0).in_tz("UTC").unwrap();
         starts.push(start.timestamp());
@@ -324,11 +324,10 @@ fn folder() -> tempfile::TempDir {
     tempfile::tempdir_in("/dev/shm").unwrap_or_else(|_| tempfile::tempdir().unwrap())
 }
 
-#[test]
-fn a_year_is_told_as_it_was() {
-    let folder = folder();
+/// A year in which much happens.
+fn eventful() -> Stage {
     let hours = SignedDuration::from_hours;
-    let stage = Stage {
+    Stage {
         now: at("2025-12-31T12:00:00Z"),
         events: vec![
             // Down for three starts; the last is caught up.
@@ -363,8 +362,13 @@ fn a_year_is_told_as_it_was() {
         next_event: 0,
         told: Vec::new(),
         said: Vec::new(),
-    };
-    let stage = live(folder.path(), stage);
+    }
+}
+
+#[test]
+fn a_year_is_told_as_it_was() {
+    let folder = folder();
+    let stage = live(folder.path(), eventful());
 
     let text = fs::read_to_string(folder.path().join("history.csv")).unwrap();
     let lines = history::read(&text).unwrap();
@@ -521,8 +525,8 @@ fn a_run_that_cannot_be_recorded_is_recorded_later() {
     // Killed between the run and its line.
     let history: PathBuf = folder.path().join("history.csv");
     let whole = fs::read_to_string(&history).unwrap();
-    let header: String = whole.lines().take(1).map(|it| format!("{it}\n")).collect();
-    fs::write(&history, &header).unwrap();
+    let (header, _) = whole.split_once('\n').unwrap();
+    fs::write(&history, format!("{header}\n")).unwrap();
     // And one was killed while it froze its list.
     let begun = folder.path().join("20260101T120500Z-daily");
     fs::create_dir(&begun).unwrap();

@@ -122,16 +122,15 @@ impl Sweep {
         let metrics_file = self.metrics_file.clone().or(sweeps.metrics_file.clone());
         let mut office = Office::open(Arc::clone(&setups), self.metrics, metrics_file)?;
         let mut keeper = Keeper::open(sweeps, &mut office)?;
-        let ended = match &self.once {
-            Some(name) => keeper.once(name, &mut office),
-            None => {
-                keeper.keep(&mut office, || {
-                    let (sweeps, read) = self.read()?;
-                    *setups.lock().unwrap_or_else(PoisonError::into_inner) = read;
-                    Ok(sweeps)
-                });
-                Ok(Ended::Well)
-            }
+        let ended = if let Some(name) = &self.once {
+            keeper.once(name, &mut office)
+        } else {
+            keeper.keep(&mut office, || {
+                let (sweeps, read) = self.read()?;
+                *setups.lock().unwrap_or_else(PoisonError::into_inner) = read;
+                Ok(sweeps)
+            });
+            Ok(Ended::Well)
         };
         office.close();
         Ok(match ended? {

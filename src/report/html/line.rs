@@ -204,7 +204,7 @@ mod tests {
             .svg()
         };
         let lines = |svg: &str| svg.matches("stroke=\"var(--working)\"").count();
-        let points = [50.0, 52.0, 40.0, 41.0].map(|share| point((share * 1e4) as i64, share));
+        let points = [50.0, 52.0, 40.0, 41.0].map(|share| point(seconds(share), share));
         let joined = plot(vec![points.to_vec()], &[]);
         let apart = plot(
             vec![points[..2].to_vec(), points[2..].to_vec()],
