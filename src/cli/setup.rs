@@ -12,7 +12,8 @@ use url::Host;
 
 use crate::list::Format;
 use crate::manifest::{ListFile, Manifest, RULES_VERSION};
-use crate::periodic::file::{Flag, Flaw};
+use crate::periodic::file::Flaw;
+use crate::periodic::plan::Flag;
 use crate::probe::{Prober, Reach};
 use crate::registry::{OFFICIAL, Walk};
 use crate::resolve::{QUESTION_SOCKETS, QUESTIONS};

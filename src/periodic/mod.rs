@@ -11,6 +11,7 @@ pub mod health;
 pub mod history;
 pub mod metrics;
 pub mod page;
+pub mod plan;
 pub mod retention;
 pub mod schedule;
 pub mod series;

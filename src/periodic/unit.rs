@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 use super::cron::{Cron, Field};
-use super::file::Sweep;
+use super::plan::Sweep;
 use super::schedule::{Rhythm, Schedule};
 
 /// Seconds of a day.

@@ -19,7 +19,7 @@ use tokio::time::{sleep, timeout};
 use url::Url;
 
 use super::Delivery;
-use crate::periodic::file::Hook;
+use crate::periodic::plan::Hook;
 use crate::trust;
 
 /// Deliveries under way at once. Receivers that hang for longer than runs take do not pile up.

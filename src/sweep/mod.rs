@@ -19,9 +19,9 @@ use self::archive::{Archive, Lock};
 use self::run::Fares;
 use crate::manifest::{Occasion, Start};
 use crate::periodic::due::{self, Next, Seen};
-use crate::periodic::file::{Hook, Sweep, Sweeps};
 use crate::periodic::history::{Line, Reason};
 use crate::periodic::metrics::Standing;
+use crate::periodic::plan::{Hook, Sweep, Sweeps};
 use crate::periodic::schedule::Schedule;
 use crate::tally::Summary;
 
@@ -115,6 +115,8 @@ pub enum Ended {
     Regressed,
     /// It was asked to stop.
     Stopped,
+    /// Another process runs the sweep.
+    Elsewhere,
 }
 
 /// How often the clock is looked at while nothing is due: a clock that is set is noticed that soon.
@@ -164,7 +166,7 @@ impl Keeper {
     /// Keeps all sweeps until it is asked to stop. `reload` gives them anew.
     pub fn keep(&mut self, desk: &mut impl Desk, mut reload: impl FnMut() -> Result<Sweeps>) {
         for number in 0..self.sweeps.len() {
-            if self.take_up(number, desk) == Ended::Stopped {
+            if self.take_up(number, desk) == Some(Ended::Stopped) {
                 return;
             }
         }
@@ -176,15 +178,19 @@ impl Keeper {
             }
             let (due, until) = self.look(now, desk);
             if let Some((number, next)) = due {
-                if self.start(number, next, desk) == Ended::Stopped {
-                    return;
-                }
+                let ended = self.start(number, next, desk);
                 looked = desk.now();
-                continue;
+                match ended {
+                    Ended::Stopped => return,
+                    // What another process does takes a while.
+                    Ended::Elsewhere => {}
+                    Ended::Well | Ended::Failed | Ended::Regressed => continue,
+                }
+            } else {
+                looked = now;
             }
-            looked = now;
-            let nap = now.saturating_add(self.nap).unwrap_or(now);
-            match desk.wait(until.map_or(nap, |it| it.min(nap))) {
+            let nap = looked.saturating_add(self.nap).unwrap_or(looked);
+            match desk.wait(until.map_or(nap, |it| it.min(nap).max(looked))) {
                 Woken::Time => {}
                 Woken::Stop => return,
                 Woken::Reload => self.reload(&mut reload, desk),
@@ -202,8 +208,8 @@ impl Keeper {
             anyhow::bail!("there is no sweep {name}; there are {}", names.join(", "));
         };
         let before = self.take_up(number, desk);
-        if before != Ended::Well {
-            return Ok(before);
+        if let Some(failed) = before.filter(|it| *it != Ended::Well) {
+            return Ok(failed);
         }
         let now = desk.now();
         let asked = Next::Run {
@@ -213,6 +219,8 @@ impl Keeper {
         };
         let next = match self.decide(number, now, true, desk) {
             Some(next @ Next::Run { .. }) => next,
+            // The run that was taken up is the one that was asked for.
+            Some(_) | None if before.is_some() => return Ok(Ended::Well),
             Some(Next::Wait(_) | Next::Never) | None => asked,
         };
         Ok(self.start(number, next, desk))
@@ -236,13 +244,17 @@ impl Keeper {
 
     fn reload(&mut self, reload: &mut impl FnMut() -> Result<Sweeps>, desk: &mut impl Desk) {
         let read = reload().and_then(|sweeps| {
-            let archive = Archive::open(&sweeps.dir)?;
-            Ok((sweeps, archive))
+            let is_moved = self.archive.path() != sweeps.dir;
+            let moved = is_moved.then(|| Archive::open(&sweeps.dir)).transpose()?;
+            Ok((sweeps, moved))
         });
         match read {
-            Ok((sweeps, archive)) => {
+            Ok((sweeps, moved)) => {
                 self.sweeps = sweeps.sweeps;
-                self.archive = archive;
+                if let Some(archive) = moved {
+                    self.archive = archive;
+                    self.fares.clear();
+                }
                 match self.begin(desk) {
                     Ok(()) => desk.say(&format!("read again: {} sweeps", self.sweeps.len())),
                     Err(error) => desk.say(&format!("{error:#}")),

@@ -13,8 +13,8 @@ use crate::diff::{self, Diff, Seen};
 use crate::manifest::{Manifest, Occasion, RULES_VERSION, Start};
 use crate::periodic::alert::{self, Alert, Event, Evidence};
 use crate::periodic::due::Next;
-use crate::periodic::file::Sweep;
 use crate::periodic::history::{Line, Reason, Status};
+use crate::periodic::plan::Sweep;
 use crate::periodic::retention::{self, Retention};
 use crate::periodic::series::{self, Endpoints, Fare, Fared};
 use crate::reckon;
@@ -40,11 +40,11 @@ impl Keeper {
             Ok(Lock::Held(lock)) => lock,
             Ok(Lock::Elsewhere) => {
                 desk.say(&format!("{}: another process runs it now", sweep.name));
-                return rest(desk);
+                return Ended::Elsewhere;
             }
             Err(error) => {
                 desk.say(&format!("{}: {error:#}", sweep.name));
-                return rest(desk);
+                return Ended::Elsewhere;
             }
         };
         // Another process may have done it while this one waited for the lock.
@@ -76,17 +76,18 @@ impl Keeper {
         self.carry_out(&order, started_at, desk)
     }
 
-    /// Finishes or closes what a process before this one has left of a sweep.
-    pub(super) fn take_up(&mut self, number: usize, desk: &mut impl Desk) -> Ended {
+    /// Finishes or closes what a process before this one has left of a sweep. Tells how the run ended that was
+    /// finished, if one was.
+    pub(super) fn take_up(&mut self, number: usize, desk: &mut impl Desk) -> Option<Ended> {
         let sweep = self.sweeps[number].clone();
         let Ok(Lock::Held(_held)) = self.archive.lock(&sweep.name) else {
-            return Ended::Well;
+            return None;
         };
         let mut left = match self.archive.unrecorded(&sweep.name) {
             Ok(left) => left,
             Err(error) => {
                 desk.say(&format!("{}: {error:#}", sweep.name));
-                return Ended::Failed;
+                return Some(Ended::Failed);
             }
         };
         let now = desk.now();
@@ -99,9 +100,7 @@ impl Keeper {
             };
             self.close(&sweep, &run, (!manifest.complete).then_some(reason), desk);
         }
-        let Some((run, manifest)) = last else {
-            return Ended::Well;
-        };
+        let (run, manifest) = last?;
         let occasion = manifest.occasion.unwrap_or_default();
         let dir = self.archive.path().join(&run);
         let order = Order {
@@ -114,7 +113,7 @@ impl Keeper {
             is_resumed: true,
             until: closes(&sweep, now),
         };
-        self.carry_out(&order, manifest.started_at, desk)
+        Some(self.carry_out(&order, manifest.started_at, desk))
     }
 
     fn carry_out(
@@ -495,15 +494,6 @@ fn is_resumable(manifest: &Manifest, sweep: &Sweep, now: Timestamp) -> bool {
         && is_open
         && manifest.rules_version == RULES_VERSION
         && manifest.evidence_removed_at.is_none()
-}
-
-/// What cannot be done now may be done in a moment.
-fn rest(desk: &mut impl Desk) -> Ended {
-    let now = desk.now();
-    match desk.wait(now.saturating_add(super::NAP).unwrap_or(now)) {
-        super::Woken::Stop => Ended::Stopped,
-        super::Woken::Time | super::Woken::Reload => Ended::Failed,
-    }
 }
 
 /// Whether a file system that takes nothing more is behind an error.

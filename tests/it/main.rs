@@ -21,5 +21,6 @@ mod merge;
 mod readme;
 mod recompute;
 mod sweep;
+mod sweep_told;
 mod world;
 mod year;

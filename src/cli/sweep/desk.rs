@@ -12,9 +12,9 @@ use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
 use crate::manifest::Manifest;
-use crate::periodic::file::Sweep;
 use crate::periodic::history::Reason;
 use crate::periodic::metrics::Standing;
+use crate::periodic::plan::Sweep;
 use crate::probe::Prober;
 use crate::scan::{self, Stop};
 use crate::store::RunDir;

@@ -15,7 +15,8 @@ use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp};
 use url::Url;
 
-use crate::periodic::file::{self, Sweeps};
+use crate::periodic::file;
+use crate::periodic::plan::{self, Sweeps};
 use crate::periodic::schedule::{self, Schedule, Window};
 use crate::periodic::unit::{self, Places};
 use crate::sweep::{Ended, Keeper};
@@ -57,16 +58,16 @@ pub(super) struct Sweep {
     )]
     cron: Option<String>,
     /// When runs of LIST start: on a grid fixed in UTC, such as 24h
-    #[arg(long, env = "MCP_CENSUS_EVERY", value_name = "DUR", requires = "lists", value_parser = file::duration)]
+    #[arg(long, env = "MCP_CENSUS_EVERY", value_name = "DUR", requires = "lists", value_parser = plan::duration)]
     every: Option<SignedDuration>,
     /// By how much that grid is moved
-    #[arg(long, env = "MCP_CENSUS_OFFSET", value_name = "DUR", requires = "every", value_parser = file::duration)]
+    #[arg(long, env = "MCP_CENSUS_OFFSET", value_name = "DUR", requires = "every", value_parser = plan::duration)]
     offset: Option<SignedDuration>,
     /// Whose hours --cron and --window mean
     #[arg(long, env = "MCP_CENSUS_TIME_ZONE", value_name = "ZONE", requires = "lists", value_parser = zone)]
     time_zone: Option<TimeZone>,
     /// By how much each start of LIST is moved at most, drawn by the name
-    #[arg(long, env = "MCP_CENSUS_JITTER", value_name = "DUR", requires = "lists", value_parser = file::duration)]
+    #[arg(long, env = "MCP_CENSUS_JITTER", value_name = "DUR", requires = "lists", value_parser = plan::duration)]
     jitter: Option<SignedDuration>,
     /// In which hours runs of LIST may take place, such as 22:00-06:00
     #[arg(long, env = "MCP_CENSUS_WINDOW", value_name = "HOURS", requires = "lists", value_parser = schedule::window)]
@@ -135,7 +136,7 @@ impl Sweep {
         office.close();
         Ok(match ended? {
             Ended::Well => Exit::Done,
-            Ended::Failed => Exit::Failed,
+            Ended::Failed | Ended::Elsewhere => Exit::Failed,
             Ended::Regressed => Exit::Threshold,
             Ended::Stopped => Exit::Interrupted,
         })
@@ -188,13 +189,13 @@ impl Sweep {
             None => named_after(&self.lists[0]),
         };
         ensure!(
-            file::is_name(&name),
+            plan::is_name(&name),
             "{name:?} is no name of a sweep: use letters, digits, - and _ with --name"
         );
         let lists = self.lists.iter().map(|it| it.display().to_string());
-        let mut sweep = file::Sweep::of(&name, lists.collect());
+        let mut sweep = plan::Sweep::of(&name, lists.collect());
         if self.cron.is_some() || self.every.is_some() || self.once.is_none() {
-            let rhythm = file::rhythm(
+            let rhythm = plan::rhythm(
                 self.cron.as_deref(),
                 self.every,
                 self.offset.unwrap_or_default(),
@@ -203,14 +204,14 @@ impl Sweep {
                 rhythm: rhythm.map_err(|what| anyhow::anyhow!("{what}"))?,
                 zone: self.time_zone.clone().unwrap_or(TimeZone::UTC),
                 jitter: self.jitter.unwrap_or_default(),
-                seed: file::seed(&name),
+                seed: plan::seed(&name),
                 window: self.window,
             });
         }
         sweep.controls.clone_from(&self.control_url);
         sweep.self_check = !self.no_self_check;
         let sweeps = Sweeps {
-            dir: file::DIR.into(),
+            dir: plan::DIR.into(),
             metrics_file: None,
             sweeps: vec![sweep],
         };
@@ -306,7 +307,7 @@ fn named_after(list: &Path) -> String {
 }
 
 fn zone(name: &str) -> Result<TimeZone, String> {
-    file::zone(name, jiff::tz::db())
+    plan::zone(name, jiff::tz::db())
 }
 
 /// An address, or a port of loopback.
