@@ -2,6 +2,7 @@
 //! start. When a run is due is `periodic`'s to say; how a scan is done is the desk's, which `cli` has a real one of.
 
 mod archive;
+mod fares;
 pub mod hook;
 pub mod listen;
 mod page;
@@ -16,7 +17,7 @@ use jiff::{SignedDuration, Timestamp};
 pub use archive::file;
 
 use self::archive::{Archive, Lock};
-use self::run::Fares;
+use self::fares::Fares;
 use crate::manifest::{Occasion, Start};
 use crate::periodic::due::{self, Next, Seen};
 use crate::periodic::history::{Line, Reason};

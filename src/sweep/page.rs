@@ -5,7 +5,7 @@ use anyhow::Result;
 
 use super::Keeper;
 use super::archive::file;
-use super::run::Fares;
+use super::fares::Fares;
 use crate::periodic::badge::badge;
 use crate::periodic::history::Line;
 use crate::periodic::page::{RUNS, Shown, index};
