@@ -77,12 +77,6 @@ impl Doubts {
         }
     }
 
-    /// Whether there were none.
-    #[must_use]
-    pub const fn is_empty(&self) -> bool {
-        self.times.is_empty()
-    }
-
     /// Whether an exchange, or a part of it, falls into one.
     #[must_use]
     pub fn cover(&self, exchange: &Exchange) -> bool {

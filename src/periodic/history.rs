@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use super::due::{Absence, Missed};
+use super::due::Missed;
 use crate::diff;
 use crate::manifest::{Manifest, Start};
 use crate::names::names;
@@ -68,7 +68,7 @@ pub struct Line {
     pub ended_at: Option<Timestamp>,
     /// What became of it.
     pub status: Option<Status>,
-    /// Why; a [`Reason`], or an [`Absence`].
+    /// Why; a [`Reason`], or a [`super::due::Absence`].
     pub reason: String,
     /// How it came to start when it did.
     pub start: Option<Start>,
@@ -243,12 +243,6 @@ impl Line {
     #[must_use]
     pub fn deals_with(&self) -> Option<Timestamp> {
         self.scheduled_until.or(self.scheduled_at)
-    }
-
-    /// Whether nobody was there for it.
-    #[must_use]
-    pub fn is_missed_for(&self, absence: Absence) -> bool {
-        self.status == Some(Status::Missed) && self.reason == absence.name()
     }
 
     /// What differs from the run before in what is counted and in what counts.

@@ -14,8 +14,6 @@ use std::path::{Path, PathBuf};
 use anyhow::{Error, Result};
 use jiff::{SignedDuration, Timestamp};
 
-pub use archive::file;
-
 use self::archive::{Archive, Lock};
 use self::fares::Fares;
 use crate::manifest::{Occasion, Start};
