@@ -3,7 +3,7 @@
 
 use std::path::PathBuf;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use clap::Args;
 use jiff::Timestamp;
 
@@ -88,7 +88,7 @@ impl Check {
             }));
         }
         let mut all_good = true;
-        survey(&self.asking, &entries, freezer.into_targets(), |asked| {
+        let ended = survey(&self.asking, &entries, freezer.into_targets(), |asked| {
             all_good &= self.is_good(asked.row());
             print(&if self.json {
                 format!("{}\n", story::json(&asked.known()))
@@ -96,7 +96,7 @@ impl Check {
                 story::story(&asked.known())
             })
         })?;
-        Ok(exit(all_good))
+        Ok(exit(ended, all_good))
     }
 
     /// The rows that a change of a list brings.
@@ -105,7 +105,7 @@ impl Check {
         let changes = changed::changes(old, &self.urls, self.list_format, &self.asking)?;
         let entries: Vec<Entry> = changes.rows.iter().map(|it| it.entry.clone()).collect();
         let mut rows = changes.rows.iter();
-        survey(&self.asking, &entries, changes.targets.clone(), |asked| {
+        let ended = survey(&self.asking, &entries, changes.targets.clone(), |asked| {
             let is_good = self.is_good(asked.row());
             all_good &= is_good;
             let Some(change) = rows.next() else {
@@ -121,7 +121,7 @@ impl Check {
             })
         })?;
         say(&changes.told());
-        Ok(exit(all_good))
+        Ok(exit(ended, all_good))
     }
 
     fn is_good(&self, row: &Row) -> bool {
@@ -129,8 +129,19 @@ impl Check {
     }
 }
 
-const fn exit(all_good: bool) -> Exit {
-    if all_good {
+/// How a survey ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Ended {
+    /// Everything was asked.
+    Whole,
+    /// Somebody stopped it.
+    Interrupted,
+}
+
+const fn exit(ended: Ended, all_good: bool) -> Exit {
+    if matches!(ended, Ended::Interrupted) {
+        Exit::Interrupted
+    } else if all_good {
         Exit::Done
     } else {
         Exit::Threshold
@@ -198,13 +209,13 @@ impl Asked {
 /// Asks the targets of some entries as a scan does, and hands on each entry's row, in order.
 ///
 /// # Errors
-/// When the run cannot be written or read, or `each` fails.
+/// When the run cannot be written or read, this machine cannot go on, or `each` fails.
 fn survey(
     asking: &Asking,
     entries: &[Entry],
     targets: Vec<Target>,
     mut each: impl FnMut(Asked) -> Result<()>,
-) -> Result<()> {
+) -> Result<Ended> {
     require_contact(asking, &targets)?;
     asking.refuse_strangers(&targets)?;
     let folder = tempfile::tempdir().context("cannot make a folder for the answers")?;
@@ -231,16 +242,23 @@ fn survey(
         prober: Prober::new(asking.reach()?, asking.identity())?,
     };
     let stop = Stop::default();
-    super::runtime()?.block_on(async {
+    let scanned = super::runtime()?.block_on(async {
         let interrupts = tokio::spawn(super::scan::heed_interrupts(stop.clone()));
-        let scanned = scan::run(run, stop, false).await;
+        let scanned = scan::run(run, stop.clone(), false).await;
         interrupts.abort();
         scanned
     })?;
+    if let Some(short) = scanned.halted_by {
+        bail!("halted: {}", short.about());
+    }
     let dir = RunDir::open(&path)?;
     let manifest: Manifest = dir.read_json(file::MANIFEST)?;
     reckon::each_row(&dir, |reckoned| each(Asked::of(&manifest, reckoned)))?;
-    Ok(())
+    Ok(if stop.soft.is_cancelled() {
+        Ended::Interrupted
+    } else {
+        Ended::Whole
+    })
 }
 
 fn verdict(name: &str) -> Result<Verdict, String> {

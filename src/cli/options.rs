@@ -74,8 +74,17 @@ pub(super) struct Asking {
     /// How much is asked: census, or compliance, which also asks what ordinary clients ask next [default: census; check: compliance]
     #[arg(long, env = "MCP_CENSUS_PROFILE", value_name = "NAME", value_parser = profile)]
     pub(super) profile: Option<Profile>,
-    /// Requests that may be spent on one endpoint under --profile compliance [default: 8; with --intrusive: 40]
-    #[arg(long, env = "MCP_CENSUS_BUDGET", value_name = "N")]
+    /// Requests that may be spent on one endpoint under --profile compliance
+    #[arg(
+        long,
+        env = "MCP_CENSUS_BUDGET",
+        value_name = "N",
+        help = format!(
+            "Requests that may be spent on one endpoint under --profile compliance [default: {}; with --intrusive: {}]",
+            inquiry::BUDGET,
+            inquiry::OWN_BUDGET
+        )
+    )]
     pub(super) budget: Option<usize>,
     /// Also ask what is wrong on purpose, under --profile compliance: only of servers listed by an address inside
     /// --allow-net, or named by --mine

@@ -1,6 +1,7 @@
 //! The checks of one endpoint for a reader: what is broken in full, what is held to in short, what was not decided by
 //! why. Each stands with its section of the specification.
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use serde_json::{Value, json};
@@ -12,7 +13,7 @@ use crate::row::Row;
 use crate::tally;
 use crate::wrap::wrap;
 
-use super::{WIDTH, inert};
+use super::{WIDTH, inert, labelled};
 
 /// Where the text of a paragraph stands, in columns.
 const INDENT: usize = 10;
@@ -21,6 +22,9 @@ const INDENT: usize = 10;
 pub(super) fn told(checked: &[Checked]) -> String {
     if checked.is_empty() {
         return String::new();
+    }
+    if !checked.iter().any(|it| it.status.is_decided()) {
+        return format!("\n{}\n", labelled("checks", &undecided(checked)));
     }
     let mut out = format!("\nchecks    {}\n", counts(checked));
     for status in [Status::Fail, Status::Warn] {
@@ -52,6 +56,23 @@ pub(super) fn told(checked: &[Checked]) -> String {
         });
     }
     out
+}
+
+/// That none was decided, and why.
+fn undecided(checked: &[Checked]) -> String {
+    let mut whys: BTreeMap<&str, usize> = BTreeMap::new();
+    for why in checked.iter().filter_map(|it| it.status.why()) {
+        *whys.entry(why).or_default() += 1;
+    }
+    let whys: Vec<String> = whys
+        .iter()
+        .map(|(why, count)| format!("{why} {count}"))
+        .collect();
+    format!(
+        "None of {} could be decided: {}. --json lists them.",
+        checked.len(),
+        whys.join(", ")
+    )
 }
 
 /// How many there are of each status.

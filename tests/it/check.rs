@@ -138,6 +138,28 @@ fn what_is_broken_is_told_with_what_to_change_first() {
 }
 
 #[test]
+fn where_nothing_answers_the_checks_are_no_wall_of_text() {
+    let closed = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}/mcp?key=abcdefgh", closed.local_addr().unwrap());
+    drop(closed);
+    let output = check(&[&url]);
+    assert_eq!(output.status.code(), Some(3));
+    let told = text(&output.stdout);
+    assert!(
+        told.contains("outcome   connect_failure (refused)"),
+        "{told}"
+    );
+    assert!(
+        told.contains("checks    None of 70 could be decided: "),
+        "{told}"
+    );
+    assert!(told.contains("change    Start the server"), "{told}");
+    assert!(told.lines().count() < 40, "{told}");
+    // What may be a secret is in no line of it, the one to copy included.
+    assert!(!told.contains("abcdefgh"), "{told}");
+}
+
+#[test]
 fn programs_are_told_the_same() {
     let served = Served::new();
     let url = served.url("bad-ping.empty-result");
