@@ -58,8 +58,8 @@ fn every_figure_of_the_demo_is_what_its_rows_come_to() {
     // The script sees a figure that is wrong.
     let summary = out.join("summary.csv");
     let text = std::fs::read_to_string(&summary).unwrap();
-    let wrong = text.replacen("verdicts,working,616,", "verdicts,working,617,", 1);
-    assert_ne!(text, wrong);
+    let (before, after) = text.split_once("verdicts,working,").unwrap();
+    let wrong = format!("{before}verdicts,working,1{after}");
     std::fs::write(&summary, wrong).unwrap();
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/recompute.py");
     if let Ok(output) = Command::new("python3").arg(script).arg(&out).output() {
