@@ -62,6 +62,8 @@ struct State {
     news: Vec<Doubt>,
     /// Since when nothing has spoken for it.
     trouble: Option<tokio::time::Instant>,
+    /// How long the next look at it waits.
+    wait: Option<Duration>,
     /// For how long it was in doubt, all in all.
     doubted: Duration,
 }
@@ -110,10 +112,13 @@ impl Watch {
             return;
         }
         let mut state = self.state();
-        if !health::is_ours(exchange) {
+        let is_ours = health::is_ours(exchange);
+        if !is_ours {
             state.trouble = None;
         }
-        if let Some(since) = state.recent.note(exchange)
+        // After a doubt that nothing has spoken against, one fault more is enough.
+        let again = (is_ours && state.trouble.is_some()).then_some(exchange.started_at);
+        if let Some(since) = state.recent.note(exchange).or(again)
             && state.since.is_none()
         {
             drop(state);
@@ -213,7 +218,12 @@ impl Watch {
         let began = tokio::time::Instant::now();
         let trouble = *self.state().trouble.get_or_insert(began);
         let is_first = self.state().last_good.is_none();
-        let mut wait = FIRST_WAIT.min(guard.every);
+        // It goes on growing until something speaks for the instrument.
+        let first = FIRST_WAIT.min(guard.every);
+        let mut wait = match (self.state().wait, trouble == began) {
+            (Some(wait), false) => wait,
+            (Some(_) | None, _) => first,
+        };
         // At the start the controls are asked at once; in doubt they were just asked.
         let mut is_well = is_first && self.answer(guard).await;
         while !is_well {
@@ -229,6 +239,7 @@ impl Watch {
         let now = Timestamp::now();
         let mut state = self.state();
         state.since = None;
+        state.wait = Some(wait);
         if !guard.controls.is_empty() || is_first {
             state.trouble = None;
         }

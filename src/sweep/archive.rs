@@ -15,13 +15,13 @@ use crate::periodic::history::{self, Line, Status};
 use crate::store::{self, RunDir, file as run_file};
 
 /// The files of the directory, beside the runs.
-pub mod file {
+pub(super) mod file {
     /// A line a run.
-    pub const HISTORY: &str = "history.csv";
+    pub(crate) const HISTORY: &str = "history.csv";
     /// The runs and what they show, for a browser.
-    pub const INDEX: &str = "index.html";
+    pub(crate) const INDEX: &str = "index.html";
     /// Held while the history or the page is written.
-    pub const LOCK: &str = ".history.lock";
+    pub(crate) const LOCK: &str = ".history.lock";
 }
 
 /// Lines of each sweep that are kept in memory: what the page shows.

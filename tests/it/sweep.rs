@@ -390,6 +390,40 @@ fn a_list_is_swept_without_a_file() {
     );
 }
 
+/// A name server on loopback that fails every question (RFC 1035 §4.1.1: response code 2).
+fn failing_name_server() -> std::net::SocketAddr {
+    let socket = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+    let at = socket.local_addr().unwrap();
+    std::thread::spawn(move || {
+        let mut question = [0; 1500];
+        while let Ok((length, from)) = socket.recv_from(&mut question) {
+            question[2] |= 0x80;
+            question[3] = question[3] & 0xf0 | 2;
+            let _ = socket.send_to(&question[..length], from);
+        }
+    });
+    at
+}
+
+#[test]
+fn a_name_server_that_fails_is_nobodys_fault_but_ours() {
+    let ground = Ground::new(1, |_, _| greeting(), "");
+    let list: Vec<String> = (0..60)
+        .map(|row| format!("https://s{row}.test/mcp"))
+        .collect();
+    fs::write(ground.path("list.txt"), list.join("\n")).unwrap();
+    let text = format!(
+        "[sweep.all]\nlists = [\"list.txt\"]\nself_check = false\nevery = \"1h\"\ncontrol_every = \"20ms\"\n\
+         give_up_after = \"2s\"\n[sweep.all.scan]\ndns_server = \"{}\"\ncontact = \"me\"\n",
+        failing_name_server()
+    );
+    fs::write(ground.path("sweeps.toml"), text).unwrap();
+    let output = ground.once();
+    let lines = ground.lines();
+    let line = lines.first().unwrap_or_else(|| panic!("{}", said(&output)));
+    assert_eq!((line.unmeasured, line.down), (60, 0), "{line:#?}");
+}
+
 /// A page of a registry with so many servers, all of them at one address.
 fn page(at: &str, servers: usize) -> Vec<u8> {
     let entry = |number: usize| {
