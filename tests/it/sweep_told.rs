@@ -362,3 +362,45 @@ fn the_units_that_are_printed_are_what_systemd_takes() {
         assert!(read.status.success(), "{event}: {}", said(&read));
     }
 }
+
+#[test]
+fn a_failure_that_the_baseline_does_not_have_is_a_regression() {
+    let ground = Ground::new(
+        1,
+        |_, _| greeting(),
+        "every = \"1h\"\nprofile = \"compliance\"\nbaseline = \"known.csv\"",
+    );
+    let without = ground.once();
+    assert!(said(&without).contains("known.csv"), "{}", said(&without));
+    let scan = Command::new(env!("CARGO_BIN_EXE_mcp-census"))
+        .args([
+            "scan",
+            "list.txt",
+            "--allow-net",
+            "127.0.0.0/8",
+            "--gap",
+            "0",
+            "--profile",
+            "compliance",
+        ])
+        .args([
+            "--baseline",
+            "known.csv",
+            "--update-baseline",
+            "--out",
+            "once",
+        ])
+        .current_dir(ground.path(""))
+        .output()
+        .unwrap();
+    assert!(scan.status.success(), "{}", said(&scan));
+    let accepted = ground.once();
+    assert_eq!(accepted.status.code(), Some(0), "{}", said(&accepted));
+    let known = fs::read_to_string(ground.path("known.csv")).unwrap();
+    let fewer: Vec<&str> = known.lines().filter(|it| !it.contains("ping.")).collect();
+    assert!(fewer.len() < known.lines().count(), "{known}");
+    fs::write(ground.path("known.csv"), fewer.join("\n")).unwrap();
+    let regressed = ground.once();
+    assert_eq!(regressed.status.code(), Some(3), "{}", said(&regressed));
+    assert_eq!(ground.lines().last().unwrap().alerts, "regression");
+}

@@ -229,6 +229,11 @@ impl Sweep {
                     missing.push(format!("{}: {} is no file", sweep.name, list.display()));
                 }
             }
+            for path in sweep.baseline.iter().chain(&sweep.reference) {
+                if !path.exists() {
+                    missing.push(format!("{}: {} is not there", sweep.name, path.display()));
+                }
+            }
             let _ = writeln!(out, "{}", sweep.name);
             let Some(schedule) = &sweep.schedule else {
                 continue;
