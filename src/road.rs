@@ -30,6 +30,10 @@ const FIRST_PAUSE: Duration = Duration::from_secs(1);
 /// Request starts a second at one operator of several sites, such as a hosting platform.
 const PER_OPERATOR: NonZeroU32 = NonZeroU32::new(10).expect("ten is not zero");
 
+/// What a lane does not lose where its timer is late: timers are as coarse as a millisecond. A gap is shorter than
+/// asked for by no more than this.
+const TIMER_SLACK: Duration = Duration::from_millis(2);
+
 /// A table of turns is swept of those that are past when it has grown by as many.
 const SWEPT_EVERY: usize = 4096;
 
@@ -264,10 +268,12 @@ impl Road {
             return false;
         }
         let mut state = lane.state();
-        if state.opens() > now {
+        let opened = state.opens();
+        if opened > now {
             return false;
         }
-        state.next_start = now + self.gap;
+        let slack = TIMER_SLACK.min(self.gap / 2);
+        state.next_start = opened.max(now - slack) + self.gap;
         true
     }
 

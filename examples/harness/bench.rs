@@ -134,6 +134,7 @@ impl Bench {
             ("--confirm", "0"),
             ("--allow-net", "127.0.0.0/8"),
             ("--timeout", PATIENCE),
+            ("--contact", "mailto:harness@example.test"),
         ]);
         for pair in scan.further.chunks_exact(2) {
             flags.insert(&pair[0], &pair[1]);
