@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::OnceCell;
 use url::{Position, Url};
 
-use super::Office;
+use super::office::Office;
 use crate::body;
 use crate::exchange::{Answer, BodyEnd, Fault, Leg, LocalFault, Reply};
 use crate::inquiry::Ask;
