@@ -20,21 +20,27 @@ pub enum Done<T> {
     Again(T),
 }
 
-/// Runs every lane until all are done or `stop` is called; what has started finishes.
+/// Runs every lane until all are done or `stop` is called; what has started finishes. A job is told how many of its
+/// lane are left, itself included.
 ///
 /// Jobs that run side by side are tasks of their own, so that no clock stands still while another is polled.
 pub async fn drive<T, F>(
     lanes: Vec<Vec<T>>,
     pace: Pace,
     stop: CancellationToken,
-    job: impl Fn(T) -> F + Clone + Send + Sync + 'static,
+    job: impl Fn(T, usize) -> F + Clone + Send + Sync + 'static,
 ) where
     T: Send + 'static,
     F: Future<Output = Done<T>> + Send + 'static,
 {
     // More lanes open than places, since a lane that waits for its turn holds none. Each is run by a task that
     // goes on to the next lane: most have one job, for which a task of its own would be a sixth of the cost.
-    let open = (pace.width * 2 + 64).min(lanes.len());
+    let waiting = if pace.gap.is_zero() {
+        0
+    } else {
+        pace.width + 64
+    };
+    let open = (pace.width + waiting).min(lanes.len());
     let lanes = Arc::new(Mutex::new(lanes.into_iter()));
     let mut running = JoinSet::new();
     for _ in 0..open {
@@ -58,16 +64,17 @@ async fn run_lane<T: Send + 'static, F: Future<Output = Done<T>> + Send + 'stati
     mut items: Vec<T>,
     depth: usize,
     stop: &CancellationToken,
-    job: &impl Fn(T) -> F,
+    job: &impl Fn(T, usize) -> F,
 ) {
     while !items.is_empty() {
+        let all = items.len();
         if depth == 1 || items.len() == 1 {
             let mut again = Vec::new();
-            for item in items {
+            for (done, item) in items.into_iter().enumerate() {
                 if stop.is_cancelled() {
                     return;
                 }
-                if let Done::Again(item) = job(item).await {
+                if let Done::Again(item) = job(item, all - done).await {
                     again.push(item);
                 }
             }
@@ -76,14 +83,14 @@ async fn run_lane<T: Send + 'static, F: Future<Output = Done<T>> + Send + 'stati
         }
         let mut again = Vec::new();
         let mut jobs = JoinSet::new();
-        for item in items {
+        for (begun, item) in items.into_iter().enumerate() {
             if stop.is_cancelled() {
                 break;
             }
             if jobs.len() >= depth {
                 again.extend(outcome(jobs.join_next().await));
             }
-            jobs.spawn(job(item));
+            jobs.spawn(job(item, all - begun));
         }
         while let Some(done) = jobs.join_next().await {
             again.extend(outcome(Some(done)));
@@ -154,7 +161,7 @@ mod tests {
             lanes(work, |site| (*site).to_owned(), 1),
             pace,
             stop,
-            move |site| {
+            move |site, _| {
                 let (log, road) = (Arc::clone(&log), Arc::clone(&road));
                 async move {
                     let _place = road.turn(&road.lane(site, site), None).await;

@@ -2,10 +2,13 @@
 //! by side, longest first; nothing holds a place while it waits. Over the lanes lie looser caps: for each
 //! operator of several sites, for each address, and for the whole run. What a request is, is the caller's affair.
 
+mod turnstile;
+
 use std::collections::HashMap;
 use std::hash::Hash;
 use std::net::IpAddr;
 use std::num::NonZeroU32;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex as StdMutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -15,6 +18,8 @@ use governor::state::{InMemoryState, NotKeyed};
 use governor::{Quota, RateLimiter};
 use tokio::sync::{Mutex, OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, sleep_until};
+
+use turnstile::Turnstile;
 
 use crate::target::scatter;
 
@@ -107,19 +112,14 @@ impl<K: Hash + Eq> Turns<K> {
     }
 }
 
-/// The rate of the run, behind a fair lock: a limiter with many waiters wakes them all at each turn.
-#[derive(Debug)]
-struct Rate {
-    queue: Mutex<()>,
-    limiter: Limiter,
-}
-
 /// What all lanes of a run share, and the lanes themselves.
 #[derive(Debug)]
 pub struct Road {
     gap: Duration,
     places: Arc<Semaphore>,
-    rate: Option<Rate>,
+    /// What all requests that start go through, one at a time: a limiter with many waiters wakes them all each time.
+    turnstile: Arc<Turnstile>,
+    rate: Option<Limiter>,
     operators: Option<Turns<String>>,
     addresses: Option<Turns<IpAddr>>,
     lanes: StdMutex<HashMap<String, Arc<Lane>>>,
@@ -135,6 +135,8 @@ pub struct Lane {
     operator: Option<String>,
     /// Held by the one whose turn is next. It is fair, so requests start in the order they asked.
     queue: Mutex<()>,
+    /// Endpoints that are still to be asked in it.
+    left: AtomicUsize,
     state: StdMutex<State>,
 }
 
@@ -153,13 +155,12 @@ impl Road {
     /// A road at this pace.
     #[must_use]
     pub fn new(pace: &Pace) -> Arc<Self> {
-        let limiter = |rate| Rate {
-            queue: Mutex::default(),
-            limiter: RateLimiter::direct(Quota::per_second(rate).allow_burst(NonZeroU32::MIN)),
-        };
+        let limiter =
+            |rate| RateLimiter::direct(Quota::per_second(rate).allow_burst(NonZeroU32::MIN));
         Arc::new(Self {
             gap: pace.gap,
             places: Arc::new(Semaphore::new(pace.width)),
+            turnstile: Arc::default(),
             rate: pace.rate.map(limiter),
             operators: pace.per_operator().map(Turns::per_second),
             addresses: pace.per_address.map(Turns::per_second),
@@ -184,6 +185,7 @@ impl Road {
             site: site.to_owned(),
             operator: (operator != site).then(|| operator.to_owned()),
             queue: Mutex::default(),
+            left: AtomicUsize::new(0),
             state: StdMutex::new(State {
                 next_start: now,
                 rests_until: now,
@@ -202,17 +204,16 @@ impl Road {
         let _next = lane.queue.lock().await;
         loop {
             self.reach_turn(lane, address).await;
-            // One at a time takes a place and waits for the rate: whoever waits longer than that holds none.
-            let _first = match &self.rate {
-                Some(rate) => Some(rate.queue.lock().await),
-                None => None,
-            };
+            // One at a time takes a place and waits for the rate: whoever waits longer than that holds none. The lane
+            // with the most to come goes first, since it sets how long the run takes.
+            let left = lane.left.load(Ordering::Relaxed);
+            let _first = self.turnstile.pass(left).await;
             let place = Arc::clone(&self.places)
                 .acquire_owned()
                 .await
                 .expect("the places are never closed");
             if let Some(rate) = &self.rate {
-                rate.limiter.until_ready().await;
+                rate.until_ready().await;
             }
             if self.starts(lane) {
                 return place;
@@ -227,7 +228,7 @@ impl Road {
         loop {
             self.reach_turn(lane, address).await;
             if let Some(rate) = &self.rate {
-                rate.limiter.until_ready().await;
+                rate.until_ready().await;
             }
             if self.starts(lane) {
                 return;
@@ -305,6 +306,12 @@ impl Lane {
         &self.site
     }
 
+    /// So many endpoints are still to be asked in it. The lane with the most goes first where lanes wait for a place
+    /// or for the rate of the run.
+    pub fn expects(&self, endpoints: usize) {
+        self.left.store(endpoints, Ordering::Relaxed);
+    }
+
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -375,6 +382,42 @@ mod tests {
         assert!(lane.is_closed());
         lane.relax();
         assert!(!lane.is_closed());
+    }
+
+    #[tokio::test]
+    async fn the_lane_with_the_most_to_come_does_not_queue_behind_the_others_for_the_rate() {
+        let pace = Pace {
+            width: 100,
+            gap: Duration::ZERO,
+            rate: NonZeroU32::new(1000),
+            ..PACE
+        };
+        let road = Road::new(&pace);
+        let long = road.lane("long.example", "long.example");
+        long.expects(60);
+        let started = Arc::new(StdMutex::new(Vec::new()));
+        let mut tasks = tokio::task::JoinSet::new();
+        for number in 0..100 {
+            let (road, started) = (Arc::clone(&road), Arc::clone(&started));
+            tasks.spawn(async move {
+                let site = format!("{number}.example");
+                drop(road.turn(&road.lane(&site, &site), None).await);
+                started.lock().unwrap().push(site);
+            });
+        }
+        tokio::task::yield_now().await;
+        for _ in 0..4 {
+            drop(road.turn(&long, None).await);
+            started.lock().unwrap().push(long.site().to_owned());
+        }
+        while tasks.join_next().await.is_some() {}
+        let started = started.lock().unwrap();
+        let last = started.iter().rposition(|it| it == long.site()).unwrap();
+        assert!(
+            last < 20,
+            "its last turn was number {last} of {}",
+            started.len()
+        );
     }
 
     #[tokio::test(start_paused = true)]

@@ -214,10 +214,15 @@ fn note_most_asked(manifest: &mut Manifest, office: &Office) {
 /// Drives the lanes until all are done, or the run is stopped at once, which it says.
 async fn drive(office: &Arc<Office>, lanes: Vec<Vec<u32>>, pace: Pace, stop: &Stop) -> bool {
     let desk = Arc::clone(office);
-    let mut driving = tokio::spawn(lanes::drive(lanes, pace, stop.soft.clone(), move |place| {
-        let office = Arc::clone(&desk);
-        async move { office.pursue(place).await }
-    }));
+    let mut driving = tokio::spawn(lanes::drive(
+        lanes,
+        pace,
+        stop.soft.clone(),
+        move |place, left| {
+            let office = Arc::clone(&desk);
+            async move { office.pursue(place, left).await }
+        },
+    ));
     tokio::select! {
         _ = &mut driving => false,
         () = stop.hard.cancelled() => {

@@ -116,9 +116,10 @@ pub(super) struct Office {
 }
 
 impl Office {
-    /// Pursues an inquiry until it is complete, or wants to be taken up again later.
-    pub(super) async fn pursue(&self, place: u32) -> Done<u32> {
+    /// Pursues an inquiry until it is complete, or wants to be taken up again later. So many of its lane are left.
+    pub(super) async fn pursue(&self, place: u32, left: usize) -> Done<u32> {
         let target = self.target(place);
+        self.lane(&target.url).expects(left);
         let endpoint = target.endpoint;
         let so_far = self.begun().remove(&place).unwrap_or_default();
         let mut inquiry = Inquiry { target, so_far };
