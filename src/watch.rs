@@ -94,6 +94,9 @@ impl Watch {
 
     /// Waits until the instrument is well, or the run is stopped.
     pub async fn ready(&self, stop: &CancellationToken) {
+        if *self.well.borrow() {
+            return;
+        }
         let mut well = self.well.subscribe();
         tokio::select! {
             _ = well.wait_for(|well| *well) => {}

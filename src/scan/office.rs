@@ -298,8 +298,7 @@ impl Office {
             self.counts.start_request();
             self.watch.meters.start_request();
             let follow = || self.road.follow(lane, way.first());
-            // In a box: what waits for its turn need not have the room for a request under way.
-            let exchanges = Box::pin(self.prober.send(endpoint, ask, &way, follow)).await;
+            let exchanges = self.prober.send(endpoint, ask, &way, follow).await;
             self.counts.end_request();
             self.watch.meters.end_request();
             drop(place);
