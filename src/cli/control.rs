@@ -14,15 +14,15 @@ use crate::outcome::{Outcome, Verdict};
 use crate::probe::Prober;
 use crate::reckon;
 use crate::road::Pace;
-use crate::roll::{self, Aim, Entry};
+use crate::roll::{Aim, Entry};
 use crate::row::Row;
 use crate::sampling::Lots;
-use crate::scan::{self, Headers, Run, Stop};
+use crate::scan::{self, Run, Stop};
 use crate::store::{RunDir, file};
 
 use super::options::Asking;
 use super::say;
-use super::setup::keep_headers;
+use super::setup::frozen;
 
 /// Requests in flight at most: a sample is small, and its files are few.
 const WIDTH: usize = 32;
@@ -53,15 +53,7 @@ pub(super) async fn ask_again(
     if of_control.complete || of_control.endpoints == 0 {
         return Ok(manifest);
     }
-    let mut kept = Vec::new();
-    let mut headers = Headers::default();
-    dir.each_target(|entry: Entry| {
-        keep_headers(&mut headers, &entry);
-        if let Aim::Endpoint { address, .. } = entry.aim {
-            kept.push((address, entry.transport));
-        }
-        Ok(())
-    })?;
+    let (targets, headers) = frozen(&dir)?;
     let mut terms = asking.terms();
     terms.profile = of_control.parameters.profile;
     say(&format!("asking {} rows that work again", of_control.rows));
@@ -70,7 +62,7 @@ pub(super) async fn ask_again(
     let run = Run {
         dir,
         manifest: of_control,
-        targets: roll::targets(kept),
+        targets,
         headers,
         terms,
         pace: Pace {

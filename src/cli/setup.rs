@@ -343,19 +343,11 @@ impl Setup {
         for list in &manifest.lists {
             warn_of_headers(list);
         }
-        let mut kept: Vec<(url::Url, Option<crate::outcome::Transport>)> = Vec::new();
-        let mut headers = Headers::default();
-        dir.each_target(|entry: Entry| {
-            keep_headers(&mut headers, &entry);
-            if let Aim::Endpoint { address, .. } = entry.aim {
-                kept.push((address, entry.transport));
-            }
-            Ok(())
-        })?;
+        let (targets, headers) = frozen(&dir)?;
         Ok(Prepared {
             dir,
             manifest,
-            targets: roll::targets(kept),
+            targets,
             headers,
             watch: Arc::default(),
         })
@@ -433,8 +425,22 @@ fn fitting(width: usize) -> Fits {
     }
 }
 
+/// The targets of a frozen list, and the headers that they are sent.
+pub(super) fn frozen(dir: &RunDir) -> Result<(Vec<Target>, Headers)> {
+    let mut kept: Vec<(url::Url, Option<crate::outcome::Transport>)> = Vec::new();
+    let mut headers = Headers::default();
+    dir.each_target(|entry: Entry| {
+        keep_headers(&mut headers, &entry);
+        if let Aim::Endpoint { address, .. } = entry.aim {
+            kept.push((address, entry.transport));
+        }
+        Ok(())
+    })?;
+    Ok((roll::targets(kept), headers))
+}
+
 /// Keeps the headers that an endpoint is sent. Where several rows name it, the first that has any speaks.
-pub(super) fn keep_headers(kept: &mut Headers, entry: &Entry) {
+fn keep_headers(kept: &mut Headers, entry: &Entry) {
     if let Aim::Endpoint { number, .. } = entry.aim
         && !entry.headers.is_empty()
     {
