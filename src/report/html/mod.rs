@@ -26,7 +26,7 @@ use crate::finding::Check;
 use crate::outcome::{Era, Hint, Outcome, Verdict};
 use crate::row::Row;
 use crate::tally::{Summary, Table};
-use told::{LADDER, Told};
+use told::{IN_BRIEF, LADDER, Told};
 
 pub(crate) use chart::Tone;
 pub(crate) use line::{Curve, Plot, Point};
@@ -38,8 +38,8 @@ const SCRIPT: &str = include_str!("page.js");
 /// Rows whose exchanges are packed together, and unpacked together when one of them is unfolded.
 const CHUNK: usize = 100;
 
-/// A page of more rows than these leaves the exchanges of servers that work to the evidence: nobody contests them,
-/// and a browser would be slow to open them all.
+/// A page of more rows than these is brief about servers that work: nobody contests them, and a browser would be slow
+/// to open everything.
 const LARGE: u64 = 5000;
 
 /// What the exchanges of a row may come to on average, packed, in bytes: 1,100 rows stay under 2 MB.
@@ -178,12 +178,12 @@ impl Page {
         if self.pending.len() == CHUNK {
             self.pack_pending();
         }
-        self.pending
-            .push(if self.is_large && row.verdict == Verdict::Working {
-                Told::in_short(exchanges)
-            } else {
-                Told::of(exchanges)
-            });
+        let given = if self.is_large && row.verdict == Verdict::Working {
+            IN_BRIEF
+        } else {
+            LADDER[0]
+        };
+        self.pending.push(Told::of(exchanges, given));
     }
 
     /// Adds what another vantage exchanged with the endpoint of the row that was added last.

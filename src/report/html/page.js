@@ -215,16 +215,14 @@
   }
 
   function exchanged(story) {
-    const kept = story.exchanges.length;
-    if (!kept && !story.more) return [make("h3", "Exchanges"), make("p", "Nothing was sent.")];
+    if (!story.exchanges.length) return [make("h3", "Exchanges"), make("p", "Nothing was sent.")];
     const parts = [];
-    if (!kept) parts.push(make("h3", "Exchanges"), make("p", "In a page of so many rows, those of servers that work are left to evidence.ndjson.", "basis"));
     story.exchanges.forEach((one, at) => {
       const pair = make("div", null, "pair");
       pair.append(message("sent", one.request), message("came back", one.reply));
       parts.push(prose("h3", `${at + 1}. ${one.why}`), pair, make("p", `Attempt ${one.attempt}, ${one.at}. ${one.timing}`, "basis"));
     });
-    if (kept && story.more) parts.push(make("p", `${story.more} further exchanges are in evidence.ndjson.`, "basis"));
+    if (story.more) parts.push(make("p", `${story.more} further exchanges are in evidence.ndjson.`, "basis"));
     const curl = make("pre", story.curl), copy = make("button", "Copy", "copy");
     curl.tabIndex = 0;
     copy.type = "button";

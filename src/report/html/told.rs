@@ -48,6 +48,14 @@ pub(super) const LADDER: [Bounds; 4] = [
     },
 ];
 
+/// What the row of a server that works is given in a page of thousands: enough to see what it answered with.
+pub(super) const IN_BRIEF: Bounds = Bounds {
+    exchanges: 1,
+    headers: 4,
+    value: 40,
+    body: 300,
+};
+
 /// A row's exchanges.
 #[derive(Debug, Clone, Serialize)]
 pub(super) struct Told {
@@ -56,6 +64,9 @@ pub(super) struct Told {
     exchanges: Vec<Sent>,
     /// Exchanges that are not told.
     more: usize,
+    /// What the row is given.
+    #[serde(skip)]
+    given: Bounds,
 }
 
 /// One exchange.
@@ -79,45 +90,30 @@ struct Said {
 }
 
 impl Told {
-    /// That there were exchanges, and how to begin them again.
-    pub(super) fn in_short(exchanges: &[Exchange]) -> Self {
-        Self {
+    /// Everything that the bounds let through.
+    pub(super) fn of(exchanges: &[Exchange], given: Bounds) -> Self {
+        let told = Self {
             curl: exchanges
                 .first()
                 .map(|it| story::curl(&it.request))
                 .unwrap_or_default(),
-            exchanges: Vec::new(),
-            more: exchanges.len(),
-        }
-    }
-
-    /// Everything that the widest bounds let through.
-    pub(super) fn of(exchanges: &[Exchange]) -> Self {
-        let told = Self {
-            exchanges: exchanges
-                .iter()
-                .take(LADDER[0].exchanges)
-                .map(sent)
-                .collect(),
-            more: exchanges.len().saturating_sub(LADDER[0].exchanges),
-            ..Self::in_short(exchanges)
+            exchanges: exchanges.iter().take(given.exchanges).map(sent).collect(),
+            more: exchanges.len().saturating_sub(given.exchanges),
+            given,
         };
-        told.within(LADDER[0])
+        told.within(given)
     }
 
     /// Adds what was exchanged from another vantage, as far as there is room.
     pub(super) fn add_from(&mut self, vantage: &str, exchanges: &[Exchange]) {
-        // What is told in short stays short.
-        let is_short = self.exchanges.is_empty() && self.more > 0;
-        let room = if is_short { 0 } else { LADDER[0].exchanges };
-        let room = room.saturating_sub(self.exchanges.len());
+        let room = self.given.exchanges.saturating_sub(self.exchanges.len());
         self.exchanges
             .extend(exchanges.iter().take(room).map(|it| Sent {
                 timing: format!("Asked from {}", visible(vantage)),
                 ..sent(it)
             }));
         self.more += exchanges.len().saturating_sub(room);
-        *self = self.within(LADDER[0]);
+        *self = self.within(self.given);
     }
 
     /// What of it other bounds let through.
@@ -270,6 +266,36 @@ fn shown(text: &str, keep: impl Fn(char) -> bool) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_row_in_brief_still_unfolds_to_what_was_said() {
+        let exchange = Exchange {
+            endpoint: 0,
+            attempt: 0,
+            leg: crate::exchange::Leg::Initialize,
+            started_at: "2026-11-30T12:00:00Z".parse().unwrap(),
+            request: crate::exchange::Request {
+                method: "POST".into(),
+                url: "https://a.example/mcp".into(),
+                headers: Vec::new(),
+                body: "{}".into(),
+            },
+            reply: Reply::Answer(crate::exchange::Answer {
+                version: "HTTP/1.1".into(),
+                status: 200,
+                headers: Vec::new(),
+                body: crate::exchange::Body("x".repeat(1000).into_bytes()),
+                end: crate::exchange::BodyEnd::Complete,
+            }),
+            timing: crate::exchange::Timing::default(),
+            connection: crate::exchange::Connection::default(),
+        };
+        let told = Told::of(&[exchange.clone(), exchange], IN_BRIEF);
+        assert_eq!((told.exchanges.len(), told.more), (1, 1));
+        let reply = &told.exchanges[0].reply;
+        assert!(reply.line.contains("200") && reply.body.starts_with("xxx"));
+        assert!(reply.body.len() < 310 && reply.note.contains("1000"));
+    }
 
     #[test]
     fn what_would_hide_is_written_out() {
