@@ -68,6 +68,7 @@ async fn run_lane<T: Send + 'static, F: Future<Output = Done<T>> + Send + 'stati
 ) {
     while !items.is_empty() {
         let all = items.len();
+        // One after the other, they need no tasks of their own.
         if depth == 1 || items.len() == 1 {
             let mut again = Vec::new();
             for (done, item) in items.into_iter().enumerate() {

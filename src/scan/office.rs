@@ -119,11 +119,12 @@ impl Office {
     /// Pursues an inquiry until it is complete, or wants to be taken up again later. So many of its lane are left.
     pub(super) async fn pursue(&self, place: u32, left: usize) -> Done<u32> {
         let target = self.target(place);
-        self.lane(&target.url).expects(left);
+        let home = self.lane(&target.url);
+        home.expects(left);
         let endpoint = target.endpoint;
         let so_far = self.begun().remove(&place).unwrap_or_default();
         let mut inquiry = Inquiry { target, so_far };
-        match unwinding(self.ask_all(&mut inquiry)).await {
+        match unwinding(self.ask_all(&mut inquiry, &home)).await {
             Ok(Pursuit::Complete(verdict)) => self.counts.finish(verdict),
             Ok(Pursuit::Later) => {
                 self.begun().insert(place, inquiry.so_far);
@@ -205,10 +206,9 @@ impl Office {
         .await;
     }
 
-    async fn ask_all(&self, inquiry: &mut Inquiry<'_>) -> Pursuit {
+    async fn ask_all(&self, inquiry: &mut Inquiry<'_>, home: &Arc<Lane>) -> Pursuit {
         let headers = self.headers.of(inquiry.target.endpoint);
         let secrets = Secrets::of(&inquiry.target.url).and_headers(headers);
-        let home = self.lane(&inquiry.target.url);
         let mut first = true;
         loop {
             let mut ask = match inquiry::next(inquiry.target, &inquiry.so_far, &self.terms) {
@@ -243,7 +243,7 @@ impl Office {
             }
             add_headers(&mut ask, &inquiry.target.url, headers);
             let endpoint = inquiry.target.endpoint;
-            let asked = self.ask(endpoint, &ask, &inquiry.target.url, &home);
+            let asked = self.ask(endpoint, &ask, &inquiry.target.url, home);
             // With headers of the operator's, an answer may be for this endpoint alone.
             let exchanges = if ask.leg == Leg::IssuerMetadata && headers.is_empty() {
                 // Boxed, because it is rare and large.
