@@ -263,6 +263,38 @@ fn a_document_cannot_send_the_delete_elsewhere() {
     assert!(exchanges.iter().all(|it| it.leg != Leg::Close));
 }
 
+/// How many checks are told of where a leg was answered with this, and how many there are to tell of.
+fn told_and_known(status: u16, body: &str, leg: Leg, media: &str) -> (usize, usize) {
+    let exchange = |leg: Leg| Exchange {
+        reply: Says {
+            raw: Some(body.as_bytes().to_vec()),
+            ..Says::bare(status).with("content-type", media)
+        }
+        .reply(),
+        ..exchange_of(&Ask {
+            attempt: 0,
+            leg,
+            wait_ms: 0,
+            half_time: false,
+            version: String::new(),
+            request: Identity { contact: None }.discover(&Url::parse(HERE).unwrap(), "2026-07-28"),
+        })
+    };
+    let exchanges = [exchange(Leg::Initialize), exchange(leg)];
+    let told = evaluate(&target(), &exchanges).len();
+    let _ = plan::next(&exchanges, &terms(Profile::Compliance, BUDGET), BUDGET);
+    let is_own = leg == Leg::Intrusive;
+    let known = rules().filter(|it| is_own || !it.is_intrusive()).count();
+    (told, known)
+}
+
+#[test]
+fn an_answer_that_is_no_jsonrpc_to_what_was_wrong_on_purpose_is_told_of() {
+    let body = r#"{"jsonrpc":"2A0","id":7300,"result":{}}"#;
+    let (told, known) = told_and_known(100, body, Leg::Intrusive, "application/json");
+    assert_eq!(told, known);
+}
+
 proptest::proptest! {
     #[test]
     fn any_answers_are_told_of(
@@ -271,17 +303,7 @@ proptest::proptest! {
         leg in 0usize..Leg::ALL.len(),
         media in "(application/json|text/event-stream|)",
     ) {
-        let exchange = |leg: Leg| Exchange {
-            reply: Says { raw: Some(body.clone().into_bytes()), ..Says::bare(status).with("content-type", &media) }.reply(),
-            ..exchange_of(&Ask {
-                attempt: 0, leg, wait_ms: 0, half_time: false, version: String::new(),
-                request: Identity { contact: None }.discover(&Url::parse(HERE).unwrap(), "2026-07-28"),
-            })
-        };
-        let exchanges = [exchange(Leg::Initialize), exchange(Leg::ALL[leg])];
-        let told = evaluate(&target(), &exchanges);
-        let is_own = Leg::ALL[leg] == Leg::Intrusive;
-        proptest::prop_assert_eq!(told.len(), rules().filter(|it| is_own || !it.is_intrusive()).count());
-        let _ = plan::next(&exchanges, &terms(Profile::Compliance, BUDGET), BUDGET);
+        let (told, known) = told_and_known(status, &body, Leg::ALL[leg], &media);
+        proptest::prop_assert_eq!(told, known);
     }
 }
