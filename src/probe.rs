@@ -1,6 +1,7 @@
 //! A request -> an exchange: the only place that opens a connection to a target. It concludes nothing and
 //! fails never: whatever happens on the way is part of the exchange.
 
+use std::convert::Infallible;
 use std::future::Future;
 use std::net::{IpAddr, SocketAddr};
 use std::pin::Pin;
@@ -10,11 +11,12 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use anyhow::Context as _;
+use bytes::Bytes;
+use http_body::{Body as HttpBody, Frame, SizeHint};
 use jiff::Timestamp;
 use reqwest::header::{HeaderName, HeaderValue};
 use reqwest::{Client, Method, Response};
 use tokio::time::{Instant, timeout_at};
-use tower::{Layer, Service};
 use url::{Host, Url};
 
 use crate::body::{self, EVENT_STREAM};
@@ -145,8 +147,11 @@ impl Phases {
         }
     }
 
+    /// Notes that a phase has ended; what comes later is not that end.
     fn mark(&self, phase: &AtomicU64) {
-        phase.store(micros(self.start.elapsed()).max(1), Ordering::Relaxed);
+        if Self::at(phase).is_none() {
+            phase.store(micros(self.start.elapsed()).max(1), Ordering::Relaxed);
+        }
     }
 
     fn at(phase: &AtomicU64) -> Option<u64> {
@@ -192,10 +197,6 @@ tokio::task_local! {
     static PHASES: Arc<Phases>;
 }
 
-fn mark(phase: impl Fn(&Phases) -> &AtomicU64) {
-    let _ = PHASES.try_with(|phases| phases.mark(phase(phases)));
-}
-
 /// Marks the start of a TLS handshake, and keeps no session: every probe shakes hands anew.
 #[derive(Debug)]
 struct NoSessions;
@@ -203,7 +204,7 @@ struct NoSessions;
 impl rustls::client::ClientSessionStore for NoSessions {
     fn set_kx_hint(&self, _: rustls::pki_types::ServerName<'static>, _: rustls::NamedGroup) {}
     fn kx_hint(&self, _: &rustls::pki_types::ServerName<'_>) -> Option<rustls::NamedGroup> {
-        mark(|phases| &phases.connected);
+        let _ = PHASES.try_with(|phases| phases.mark(&phases.connected));
         None
     }
     fn set_tls12_session(
@@ -251,38 +252,32 @@ impl rustls::client::ResolvesClientCert for NoCertificate {
     }
 }
 
-/// Marks when a connection is ready.
-#[derive(Debug, Clone, Copy)]
-struct ReadyMark;
-
-#[derive(Debug, Clone)]
-struct Marked<S>(S);
-
-impl<S> Layer<S> for ReadyMark {
-    type Service = Marked<S>;
-    fn layer(&self, inner: S) -> Marked<S> {
-        Marked(inner)
-    }
+/// A request's body, which marks when the request is written: the connection is ready then. The client asks whether
+/// there is a body as it writes the first line, and never before.
+#[derive(Debug)]
+struct Written {
+    left: Option<Bytes>,
+    phases: Arc<Phases>,
 }
 
-impl<S: Service<R>, R> Service<R> for Marked<S>
-where
-    S::Future: Send + 'static,
-{
-    type Response = S::Response;
-    type Error = S::Error;
-    type Future = Pin<Box<dyn Future<Output = Result<S::Response, S::Error>> + Send>>;
+impl HttpBody for Written {
+    type Data = Bytes;
+    type Error = Infallible;
 
-    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), S::Error>> {
-        self.0.poll_ready(cx)
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        Poll::Ready(self.left.take().map(|all| Ok(Frame::data(all))))
     }
-    fn call(&mut self, request: R) -> Self::Future {
-        let connecting = self.0.call(request);
-        Box::pin(async move {
-            let connection = connecting.await?;
-            mark(|phases| &phases.ready);
-            Ok(connection)
-        })
+
+    fn is_end_stream(&self) -> bool {
+        self.phases.mark(&self.phases.ready);
+        self.left.is_none()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        SizeHint::with_exact(self.left.as_ref().map_or(0, |all| all.len() as u64))
     }
 }
 
@@ -321,14 +316,17 @@ impl Prober {
         tls.resumption = rustls::client::Resumption::store(Arc::new(NoSessions));
         tls.client_auth_cert_resolver = Arc::new(NoCertificate);
         let resolver = Resolver::new(dns_server, limits.connect, questions, Arc::clone(&policy))?;
-        let client = Client::builder()
+        let client = Client::builder();
+        // A connection lives for one exchange under a deadline: this, and three more below, would be a system call each
+        // for nothing.
+        #[cfg(target_os = "linux")]
+        let client = client.tcp_user_timeout(None);
+        let client = client
             .tls_backend_preconfigured(tls)
             .dns_resolver(Arc::new(Found))
-            .connector_layer(ReadyMark)
             .connect_timeout(limits.connect)
             .redirect(reqwest::redirect::Policy::none())
             .pool_max_idle_per_host(0)
-            // A connection lives for one exchange under a deadline: each of these would be a system call for nothing.
             .tcp_keepalive(None)
             .tcp_keepalive_interval(None)
             .tcp_keepalive_retries(None)
@@ -492,9 +490,11 @@ impl<'a> Sending<'a> {
                 HeaderValue::from_str(value).map_err(|_| Fault::Local(LocalFault::Instrument))?;
             builder = builder.header(name, value);
         }
-        if !self.request.body.is_empty() {
-            builder = builder.body(self.request.body.clone());
-        }
+        let text = Bytes::from(self.request.body.clone());
+        builder = builder.body(reqwest::Body::wrap(Written {
+            left: Some(text).filter(|it| !it.is_empty()),
+            phases: Arc::clone(&self.phases),
+        }));
         let sent = PHASES.scope(Arc::clone(&self.phases), builder.send());
         let response = match timeout_at(self.deadline, sent).await {
             Err(_) => return Err(fault::deadline(self.phases.reached())),
@@ -596,11 +596,7 @@ impl<'a> Sending<'a> {
         }
     }
 
-    async fn chunk(
-        &self,
-        response: &mut Response,
-        until: Instant,
-    ) -> Result<Option<bytes::Bytes>, Fault> {
+    async fn chunk(&self, response: &mut Response, until: Instant) -> Result<Option<Bytes>, Fault> {
         match timeout_at(until, response.chunk()).await {
             Err(_) => Err(Fault::Deadline(Stage::Body)),
             Ok(Err(error)) => Err(fault::fault(&error.without_url(), Reached::Body)),

@@ -39,6 +39,13 @@ const PER_OPERATOR: NonZeroU32 = NonZeroU32::new(10).expect("ten is not zero");
 /// asked for by no more than this.
 const TIMER_SLACK: Duration = Duration::from_millis(1);
 
+/// Request starts a second of a run whose lanes keep a gap, all together: what a machine can send without delay. What
+/// leaves late is short of its gap for the request after it, as the server sees them.
+const EVENLY: u32 = 4_000;
+
+/// What late timers may have held up is caught up with at once.
+const CATCH_UP: Duration = Duration::from_millis(2);
+
 /// A table of turns is swept of those that are past when it has grown by as many.
 const SWEPT_EVERY: usize = 4096;
 
@@ -112,6 +119,21 @@ impl<K: Hash + Eq> Turns<K> {
     }
 }
 
+/// Starts spread evenly, however many lanes are open at once.
+#[derive(Debug)]
+struct Spread(StdMutex<Instant>);
+
+impl Spread {
+    /// The next turn.
+    fn take(&self) -> Instant {
+        let earliest = Instant::now() - CATCH_UP;
+        let mut next = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let turn = earliest.max(*next);
+        *next = turn + Duration::from_secs(1) / EVENLY;
+        turn
+    }
+}
+
 /// What all lanes of a run share, and the lanes themselves.
 #[derive(Debug)]
 pub struct Road {
@@ -120,6 +142,7 @@ pub struct Road {
     /// What all requests that start go through, one at a time: a limiter with many waiters wakes them all each time.
     turnstile: Arc<Turnstile>,
     rate: Option<Limiter>,
+    spread: Option<Spread>,
     operators: Option<Turns<String>>,
     addresses: Option<Turns<IpAddr>>,
     lanes: StdMutex<HashMap<String, Arc<Lane>>>,
@@ -162,6 +185,7 @@ impl Road {
             places: Arc::new(Semaphore::new(pace.width)),
             turnstile: Arc::default(),
             rate: pace.rate.map(limiter),
+            spread: (!pace.gap.is_zero()).then(|| Spread(StdMutex::new(Instant::now() - CATCH_UP))),
             operators: pace.per_operator().map(Turns::per_second),
             addresses: pace.per_address.map(Turns::per_second),
             lanes: StdMutex::default(),
@@ -212,6 +236,9 @@ impl Road {
                 .acquire_owned()
                 .await
                 .expect("the places are never closed");
+            if let Some(spread) = &self.spread {
+                wait_until(spread.take()).await;
+            }
             if let Some(rate) = &self.rate {
                 rate.until_ready().await;
             }
@@ -498,6 +525,31 @@ mod tests {
         drop(road.turn(&road.lane("a.example", "a.example"), None).await);
         drop(road.turn(&road.lane("a.example", "a.example"), None).await);
         assert_eq!(began.elapsed().as_secs(), 1);
+    }
+
+    #[tokio::test]
+    async fn lanes_that_open_all_at_once_do_not_start_all_at_once() {
+        let pace = Pace {
+            width: 1000,
+            gap: Duration::from_secs(1),
+            per_address: None,
+            ..PACE
+        };
+        let road = Road::new(&pace);
+        let began = Instant::now();
+        let mut opening = tokio::task::JoinSet::new();
+        for number in 0..400 {
+            let road = Arc::clone(&road);
+            opening.spawn(async move {
+                let site = format!("{number}.example");
+                drop(road.turn(&road.lane(&site, &site), None).await);
+                began.elapsed()
+            });
+        }
+        let mut starts = opening.join_all().await;
+        starts.sort();
+        let [first, last] = [starts[0], starts[399]].map(|it| it.as_millis());
+        assert!(last - first >= 90, "from {first} to {last} ms");
     }
 
     #[tokio::test(start_paused = true)]

@@ -1,6 +1,8 @@
 //! One input row's line of `results.csv`: flat, in a fixed order, each column's name spelt here only.
 //! How a row comes by its values is `scan`'s and `classify`'s affair.
 
+use std::borrow::Cow;
+
 use serde::{Deserialize, Serialize};
 
 use crate::classify::Reading;
@@ -29,8 +31,8 @@ macro_rules! columns {
 
             /// The row's cells, in the order of the columns, each inert in a spreadsheet.
             #[must_use]
-            pub fn cells(&self) -> Vec<String> {
-                vec![ $( inert(&self.$column.cell()), )+ ]
+            pub fn cells(&self) -> Vec<Cow<'_, str>> {
+                vec![ $( made_inert(self.$column.cell()), )+ ]
             }
         }
     };
@@ -130,39 +132,50 @@ pub enum Kind {
 /// A value as it stands in a cell.
 trait Cell {
     const KIND: Kind;
-    fn cell(&self) -> String;
+    fn cell(&self) -> Cow<'_, str>;
 }
 
 macro_rules! cells {
-    ($($type:ty: $kind:expr),+) => { $(
+    ($($type:ty: $kind:expr, $cell:expr);+) => { $(
         impl Cell for $type {
             const KIND: Kind = $kind;
-            fn cell(&self) -> String { self.to_string() }
+            fn cell(&self) -> Cow<'_, str> {
+                let cell: fn(&Self) -> Cow<'_, str> = $cell;
+                cell(self)
+            }
         }
     )+ };
 }
-cells!(String: Kind::Text, u16: Kind::Integer, u32: Kind::Integer, i64: Kind::Integer, bool: Kind::Boolean);
+cells!(
+    String: Kind::Text, |it| it.as_str().into();
+    u16: Kind::Integer, |it| it.to_string().into();
+    u32: Kind::Integer, |it| it.to_string().into();
+    i64: Kind::Integer, |it| it.to_string().into();
+    bool: Kind::Boolean, |it| if *it { "true" } else { "false" }.into()
+);
 
 macro_rules! words {
-    ($($type:ty),+) => { cells!($( $type: Kind::Word(|| <$type>::ALL.iter().map(|it| it.name()).collect()) ),+); };
+    ($($type:ty),+) => { cells!($(
+        $type: Kind::Word(|| <$type>::ALL.iter().map(|it| it.name()).collect()), |it| it.name().into()
+    );+); };
 }
 words!(Outcome, Verdict, Hint, Era, Transport, BodyKind, Session);
 
 impl Cell for f64 {
     const KIND: Kind = Kind::Number;
 
-    fn cell(&self) -> String {
-        format!("{self:.3}")
-            .trim_end_matches('0')
-            .trim_end_matches('.')
-            .to_owned()
+    fn cell(&self) -> Cow<'_, str> {
+        let mut cell = format!("{self:.3}");
+        let kept = cell.trim_end_matches('0').trim_end_matches('.').len();
+        cell.truncate(kept);
+        cell.into()
     }
 }
 
 impl<T: Cell> Cell for Option<T> {
     const KIND: Kind = T::KIND;
 
-    fn cell(&self) -> String {
+    fn cell(&self) -> Cow<'_, str> {
         self.as_ref().map(Cell::cell).unwrap_or_default()
     }
 }
@@ -284,9 +297,13 @@ pub fn framing(row: &Row) -> Option<Framing> {
 /// front; what acts becomes a space; what hides or reorders what a reader sees goes.
 #[must_use]
 pub fn inert(cell: &str) -> String {
+    made_inert(cell.into()).into_owned()
+}
+
+fn made_inert(cell: Cow<'_, str>) -> Cow<'_, str> {
     // Most cells are harmless.
     if cell.bytes().all(|it| matches!(it, b' '..=b'~')) && !cell.starts_with(['=', '+', '-', '@']) {
-        return cell.to_owned();
+        return cell;
     }
     let plain: String = cell
         .chars()
@@ -296,9 +313,9 @@ pub fn inert(cell: &str) -> String {
     let dangerous = cell.starts_with(['=', '+', '-', '@', '\t', '\r'])
         || plain.starts_with(['=', '+', '-', '@']);
     if dangerous && plain.parse::<f64>().is_err() {
-        format!("'{plain}")
+        format!("'{plain}").into()
     } else {
-        plain
+        plain.into()
     }
 }
 

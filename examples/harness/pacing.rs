@@ -232,10 +232,7 @@ pub(crate) fn gaps(bench: &Bench) -> Result<Vec<Figure>> {
     })?;
     let places = lists::even(HOSTS, ENDPOINTS);
     let list = bench.list(&places, "http", Hosts::Addresses, servers.port)?;
-    // The rate of the run is just above what the lanes can take: it keeps them from starting all at once, which a core
-    // cannot do within a few milliseconds.
-    let pace = ["--gap", "100ms", "--rate", "4100"];
-    let cost = bench.scan(&list, &Scan::wide(1_000).with(pace))?;
+    let cost = bench.scan(&list, &Scan::wide(1_000).with(["--gap", "100ms"]))?;
     all_succeeded(bench, places.len())?;
     let arrivals = servers.arrivals()?;
     let mut by_host: HashMap<u32, Vec<u64>> = HashMap::new();

@@ -1,5 +1,6 @@
 //! `report`: a run's evidence -> its tables. `scan` and `demo` end with the same.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::io::{IsTerminal, Write};
 use std::path::PathBuf;
@@ -161,9 +162,10 @@ pub(super) fn write_tables(dir: &RunDir) -> Result<Summary> {
             reckon::each_row(dir, |reckoned| {
                 let row = &reckoned.row;
                 let mut cells = row.cells();
-                cells.extend(columns.said(&reckoned.vantages));
-                cells.extend(columns.cells(reckoned.entry.list, &reckoned.entry.extra));
-                results.write_record(&cells)?;
+                let said = columns.said(&reckoned.vantages);
+                let own = columns.cells(reckoned.entry.list, &reckoned.entry.extra);
+                cells.extend(said.into_iter().chain(own).map(Cow::Owned));
+                results.write_record(cells.iter().map(|it| it.as_bytes()))?;
                 write_findings(&mut findings, row)?;
                 if manifest.parameters.profile == Profile::Compliance {
                     let checked = conformance::checked(&manifest, &reckoned);
@@ -219,7 +221,7 @@ fn asked_again(dir: &RunDir) -> Result<HashMap<String, Row>> {
         let mut results = csv::Writer::from_writer(to);
         results.write_record(Row::COLUMNS.iter().map(|(name, _)| *name))?;
         reckon::each_row(&control, |reckoned| {
-            results.write_record(reckoned.row.cells())?;
+            results.write_record(reckoned.row.cells().iter().map(|it| it.as_bytes()))?;
             if let Aim::Endpoint { address, .. } = reckoned.entry.aim {
                 again.insert(address.into(), reckoned.row);
             }
@@ -412,7 +414,8 @@ pub(super) fn write_sample(dir: &RunDir, folder: &std::path::Path) -> Result<()>
         results.write_record(Row::COLUMNS.iter().map(|(name, _)| *name))?;
         reckon::each_row(dir, |reckoned| {
             tally.add(&reckoned.row);
-            results.write_record(timeless(reckoned.row).cells())?;
+            let row = timeless(reckoned.row);
+            results.write_record(row.cells().iter().map(|it| it.as_bytes()))?;
             Ok(())
         })?;
         Ok(results.flush()?)

@@ -102,6 +102,10 @@ fn redacted_pair(pair: &str) -> String {
 /// What can be shown of a listed address that may not even be a URL.
 #[must_use]
 pub fn redacted_raw(raw: &str) -> String {
+    // Neither a query nor a user: most addresses.
+    if !raw.contains(['?', '@']) {
+        return raw.trim().to_owned();
+    }
     match Url::parse(raw.trim()) {
         Ok(url) if placeholder(raw).is_none() => {
             let shown = redacted(&url);

@@ -255,7 +255,7 @@ impl Desk for Stage {
             results.write_record(Row::COLUMNS.iter().map(|(name, _)| *name))?;
             reckon::each_row(&dir, |reckoned| {
                 tally.add(&reckoned.row);
-                Ok(results.write_record(reckoned.row.cells())?)
+                Ok(results.write_record(reckoned.row.cells().iter().map(|it| it.as_bytes()))?)
             })?;
             Ok(results.flush()?)
         })?;

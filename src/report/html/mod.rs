@@ -53,9 +53,11 @@ pub struct Page {
     count: usize,
     is_large: bool,
     pending: Vec<Told>,
+    packer: Packer,
     chunks: Vec<String>,
     sites: BTreeMap<String, u64>,
-    details: BTreeMap<String, String>,
+    /// What each outcome's details mean.
+    details: BTreeMap<Outcome, BTreeMap<String, String>>,
 }
 
 /// The members of a row on the page, in order; `page.js` finds them by these names.
@@ -89,20 +91,19 @@ const MEMBERS: [&str; 26] = [
 ];
 
 /// The members of a row, written one after the other: a page has thousands of rows.
-struct Line(String);
+struct Line(Vec<u8>);
 
 impl Line {
     fn put(&mut self, member: &impl Serialize) {
-        if !self.0.ends_with('[') {
-            self.0.push(',');
+        if !self.0.ends_with(b"[") {
+            self.0.push(b',');
         }
         // Strings, numbers and lists of them: there is nothing that JSON cannot say.
-        self.0
-            .push_str(&serde_json::to_string(member).unwrap_or_default());
+        let _ = serde_json::to_writer(&mut self.0, member);
     }
 
-    fn end(mut self) -> String {
-        self.0.push(']');
+    fn end(mut self) -> Vec<u8> {
+        self.0.push(b']');
         self.0
     }
 }
@@ -120,6 +121,7 @@ impl Page {
             count: 0,
             is_large,
             pending: Vec::new(),
+            packer: Packer::of(level(is_large)),
             chunks: Vec::new(),
             sites: BTreeMap::new(),
             details: BTreeMap::new(),
@@ -136,14 +138,16 @@ impl Page {
             .filter(|it| !it.is_empty())
             .map(visible)
             .collect();
-        let mut line = Line(if self.count == 0 { "[[" } else { ",\n[" }.to_owned());
+        let detail = visible(&row.detail);
+        let opening = if self.count == 0 { "[[" } else { ",\n[" };
+        let mut line = Line(opening.into());
         line.put(&visible(&row.name));
         line.put(&visible(address));
         line.put(&(row.url != *address).then(|| visible(&row.url)));
         line.put(&said(&row.site));
         line.put(&row.verdict);
         line.put(&row.outcome);
-        line.put(&visible(&row.detail));
+        line.put(&detail);
         line.put(&row.hint);
         line.put(&row.http_status);
         line.put(&row.rpc_code);
@@ -164,7 +168,7 @@ impl Page {
         line.put(&findings);
         line.put(&row.started_at);
         // Memory takes every byte.
-        let _ = self.rows.write_all(line.end().as_bytes());
+        let _ = self.rows.write_all(&line.end());
         self.count += 1;
         if row.verdict.is_measured()
             && let Some(site) = &row.site
@@ -172,7 +176,9 @@ impl Page {
             *self.sites.entry(site.clone()).or_default() += 1;
         }
         self.details
-            .entry(format!("{}/{}", row.outcome, visible(&row.detail)))
+            .entry(row.outcome)
+            .or_default()
+            .entry(detail)
             .or_insert_with(|| explain::detail(row.outcome, &row.detail));
         // Only now is it known that nothing is added to the row before.
         if self.pending.len() == CHUNK {
@@ -195,13 +201,16 @@ impl Page {
 
     fn pack_pending(&mut self) {
         let room = ROOM * self.pending.len();
-        let mut packed = String::new();
-        for bounds in LADDER {
-            let told: Vec<Told> = self.pending.iter().map(|it| it.within(bounds)).collect();
-            packed = pack(&told, level(self.is_large));
+        let mut packed = self.packer.pack(&self.pending);
+        for bounds in &LADDER[1..] {
             if packed.len() <= room {
                 break;
             }
+            let mut told = self.pending.clone();
+            for it in &mut told {
+                it.keep_within(*bounds);
+            }
+            packed = self.packer.pack(&told);
         }
         self.chunks.push(packed);
         self.pending.clear();
@@ -221,19 +230,16 @@ impl Page {
             .map_err(io::IntoInnerError::into_error)
             .and_then(DeflateEncoder::finish);
         let rows = STANDARD.encode(rows.unwrap_or_default());
-        let meanings = pack(
-            &json!({
-                "members": MEMBERS,
-                "chunk": CHUNK,
-                "verdict": meanings(Verdict::ALL, Verdict::name, Verdict::about),
-                "outcome": meanings(Outcome::ALL, Outcome::name, Outcome::about),
-                "hint": meanings(Hint::ALL, Hint::name, Hint::about),
-                "era": meanings(Era::ALL, Era::name, Era::about),
-                "check": meanings(Check::ALL, Check::name, Check::about),
-                "detail": self.details,
-            }),
-            Compression::default(),
-        );
+        let meanings = Packer::of(Compression::default()).pack(&json!({
+            "members": MEMBERS,
+            "chunk": CHUNK,
+            "verdict": meanings(Verdict::ALL, Verdict::name, Verdict::about),
+            "outcome": meanings(Outcome::ALL, Outcome::name, Outcome::about),
+            "hint": meanings(Hint::ALL, Hint::name, Hint::about),
+            "era": meanings(Era::ALL, Era::name, Era::about),
+            "check": meanings(Check::ALL, Check::name, Check::about),
+            "detail": self.details,
+        }));
         let mut out = head(summary);
         out.push_str(&figures::verdicts(summary));
         out.push_str(&figures::all(summary, &self.sites));
@@ -389,11 +395,29 @@ fn level(is_large: bool) -> Compression {
     }
 }
 
-/// JSON, compressed, in an alphabet that can close no element.
-fn pack(value: &impl Serialize, level: Compression) -> String {
-    let mut packed = DeflateEncoder::new(Vec::new(), level);
-    let _ = packed.write_all(&serde_json::to_vec(value).unwrap_or_default());
-    STANDARD.encode(packed.finish().unwrap_or_default())
+/// JSON, compressed, in an alphabet that can close no element. To set up a compressor takes as long as to use it on
+/// a few rows, so there is one for all that is packed.
+#[derive(Debug)]
+struct Packer {
+    plain: Vec<u8>,
+    packed: DeflateEncoder<Vec<u8>>,
+}
+
+impl Packer {
+    fn of(level: Compression) -> Self {
+        Self {
+            plain: Vec::new(),
+            packed: DeflateEncoder::new(Vec::new(), level),
+        }
+    }
+
+    fn pack(&mut self, value: &impl Serialize) -> String {
+        self.plain.clear();
+        // Plain data into memory: nothing of it can fail.
+        let _ = serde_json::to_writer(&mut self.plain, value);
+        let _ = self.packed.write_all(&self.plain);
+        STANDARD.encode(self.packed.reset(Vec::new()).unwrap_or_default())
+    }
 }
 
 fn embed(out: &mut String, id: &str, packed: &str) {

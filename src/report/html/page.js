@@ -175,7 +175,7 @@
     const list = make("dl"), value = (member) => row[M[member]];
     const outcome = value("outcome"), detail = value("detail");
     meant(list, "outcome", outcome, words.outcome[outcome]);
-    meant(list, "detail", detail, words.detail[`${outcome}/${detail}`]);
+    meant(list, "detail", detail, words.detail[outcome][detail]);
     meant(list, "verdict", value("verdict"), words.verdict[value("verdict")]);
     meant(list, "hint", value("hint"), words.hint[value("hint")]);
     meant(list, "era", value("era"), words.era[value("era")]);

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use serde::Serialize;
 
 use crate::coding;
-use crate::exchange::{Answer, BodyEnd, Exchange, Reply};
+use crate::exchange::{Answer, BodyEnd, Exchange, Reply, Request};
 use crate::story;
 use crate::unseen;
 
@@ -13,6 +13,9 @@ use crate::unseen;
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Bounds {
     exchanges: usize,
+    /// The requests are told in full, beside the command that sends the first of them again.
+    requests: bool,
+    /// Of an answer.
     headers: usize,
     /// Of a header's value, in characters.
     value: usize,
@@ -24,24 +27,28 @@ pub(super) struct Bounds {
 pub(super) const LADDER: [Bounds; 4] = [
     Bounds {
         exchanges: 6,
+        requests: true,
         headers: 24,
         value: 200,
         body: 2048,
     },
     Bounds {
         exchanges: 6,
+        requests: true,
         headers: 16,
         value: 120,
         body: 512,
     },
     Bounds {
         exchanges: 4,
+        requests: true,
         headers: 12,
         value: 80,
         body: 128,
     },
     Bounds {
         exchanges: 2,
+        requests: true,
         headers: 4,
         value: 40,
         body: 0,
@@ -51,6 +58,7 @@ pub(super) const LADDER: [Bounds; 4] = [
 /// What the row of a server that works is given in a page of thousands: enough to see what it answered with.
 pub(super) const IN_BRIEF: Bounds = Bounds {
     exchanges: 1,
+    requests: false,
     headers: 4,
     value: 40,
     body: 300,
@@ -92,16 +100,21 @@ struct Said {
 impl Told {
     /// Everything that the bounds let through.
     pub(super) fn of(exchanges: &[Exchange], given: Bounds) -> Self {
-        let told = Self {
+        let mut told = Self {
             curl: exchanges
                 .first()
                 .map(|it| story::curl(&it.request))
                 .unwrap_or_default(),
-            exchanges: exchanges.iter().take(given.exchanges).map(sent).collect(),
+            exchanges: exchanges
+                .iter()
+                .take(given.exchanges)
+                .map(|it| sent(it, given))
+                .collect(),
             more: exchanges.len().saturating_sub(given.exchanges),
             given,
         };
-        told.within(given)
+        told.keep_within(given);
+        told
     }
 
     /// Adds what was exchanged from another vantage, as far as there is room.
@@ -110,19 +123,18 @@ impl Told {
         self.exchanges
             .extend(exchanges.iter().take(room).map(|it| Sent {
                 timing: format!("Asked from {}", visible(vantage)),
-                ..sent(it)
+                ..sent(it, self.given)
             }));
         self.more += exchanges.len().saturating_sub(room);
-        *self = self.within(self.given);
+        self.keep_within(self.given);
     }
 
-    /// What of it other bounds let through.
-    pub(super) fn within(&self, bounds: Bounds) -> Self {
-        let mut told = self.clone();
-        told.more += told.exchanges.len().saturating_sub(bounds.exchanges);
-        told.exchanges.truncate(bounds.exchanges);
+    /// Leaves of it what other bounds let through.
+    pub(super) fn keep_within(&mut self, bounds: Bounds) {
+        self.more += self.exchanges.len().saturating_sub(bounds.exchanges);
+        self.exchanges.truncate(bounds.exchanges);
         let mut room = bounds.body;
-        for said in told.exchanges.iter_mut().map(|it| &mut it.reply) {
+        for said in self.exchanges.iter_mut().map(|it| &mut it.reply) {
             if said.headers.len() > bounds.headers {
                 let more = said.headers.len() - bounds.headers;
                 said.headers.truncate(bounds.headers);
@@ -139,11 +151,10 @@ impl Told {
             }
             room -= said.body.chars().count().min(room);
         }
-        told
     }
 }
 
-fn sent(exchange: &Exchange) -> Sent {
+fn sent(exchange: &Exchange, given: Bounds) -> Sent {
     let request = &exchange.request;
     let timing = &exchange.timing;
     let mut times: Vec<String> = [
@@ -161,14 +172,9 @@ fn sent(exchange: &Exchange) -> Sent {
         why: exchange.leg.about(),
         attempt: u32::from(exchange.attempt) + 1,
         at: exchange.started_at.to_string(),
-        request: Said {
-            line: visible(&format!("{} {}", request.method, request.url)),
-            headers: pairs(&request.headers),
-            body: visible_lines(&request.body),
-            note: String::new(),
-        },
+        request: asked(request, given),
         reply: match &exchange.reply {
-            Reply::Answer(answer) => came(answer),
+            Reply::Answer(answer) => came(answer, given),
             Reply::Fault(fault) => Said {
                 line: String::new(),
                 headers: Vec::new(),
@@ -180,16 +186,40 @@ fn sent(exchange: &Exchange) -> Sent {
     }
 }
 
-fn came(answer: &Answer) -> Said {
+fn asked(request: &Request, given: Bounds) -> Said {
+    let line = visible(&format!("{} {}", request.method, request.url));
+    if given.requests {
+        Said {
+            line,
+            headers: pairs(&request.headers),
+            body: visible_lines(&request.body),
+            note: String::new(),
+        }
+    } else {
+        Said {
+            line,
+            headers: Vec::new(),
+            body: String::new(),
+            note: "the command below has the whole of it".to_owned(),
+        }
+    }
+}
+
+fn came(answer: &Answer, given: Bounds) -> Said {
     let label = answer
         .all("content-encoding")
         .collect::<Vec<_>>()
         .join(", ");
     let body = coding::decode(&label, &answer.body.0, false).bytes;
     // Four bytes is the most that a character takes; one character more shows that there was more.
-    let most = (LADDER[0].body + 1) * 4;
+    let most = (given.body + 1) * 4;
     let text = String::from_utf8_lossy(&body[..body.len().min(most)]);
     let mut note = String::new();
+    let told = answer.headers.len().min(given.headers);
+    if answer.headers.len() > told {
+        let more = answer.headers.len() - told;
+        add(&mut note, &format!("{more} further headers"));
+    }
     if body.len() > most {
         add(&mut note, &format!("{} bytes in all", body.len()));
     }
@@ -202,7 +232,7 @@ fn came(answer: &Answer) -> Said {
     }
     Said {
         line: visible(&format!("{} {}", answer.version, answer.status)),
-        headers: pairs(&answer.headers[..answer.headers.len().min(LADDER[0].headers * 4)]),
+        headers: pairs(&answer.headers[..told]),
         body: visible_lines(text.trim_end()),
         note,
     }
@@ -295,6 +325,10 @@ mod tests {
         let reply = &told.exchanges[0].reply;
         assert!(reply.line.contains("200") && reply.body.starts_with("xxx"));
         assert!(reply.body.len() < 310 && reply.note.contains("1000"));
+        assert!(
+            told.curl.contains("https://a.example/mcp"),
+            "what was sent is in the command"
+        );
     }
 
     #[test]
