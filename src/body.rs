@@ -1,6 +1,8 @@
 //! A response's bytes -> what they are: nothing, JSON, an event stream, a web page, or something else.
 //! Bytes decide and labels break ties. What the content says is `classify`'s affair.
 
+use std::borrow::Cow;
+
 use crate::coding::{self, CodingFlaw};
 use crate::exchange::{Answer, BodyEnd};
 use crate::finding::{Check, Finding};
@@ -121,7 +123,7 @@ fn sniff(bytes: &[u8], media: &str, mut findings: Vec<Finding>) -> Body {
         .strip_prefix(b"\xEF\xBB\xBF")
         .map_or((bytes, false), |rest| (rest, true));
     let whole = std::str::from_utf8(bytes);
-    let text = String::from_utf8_lossy(bytes).into_owned();
+    let text = whole.map_or_else(|_| String::from_utf8_lossy(bytes), Cow::Borrowed);
     let trimmed = text.trim();
     let is_stream = media == EVENT_STREAM;
     let of = |content, kind, text: &str, findings| Body {

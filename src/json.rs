@@ -215,6 +215,10 @@ impl<'a> Scan<'a> {
     fn string(&mut self, kept: bool) -> Result<(), Flaw> {
         self.expect(b'"')?;
         loop {
+            // Most of a text is in strings, and most of those is plain.
+            let mut rest = self.text[self.at..].iter();
+            let plain = rest.position(|byte| matches!(byte, b'"' | b'\\' | 0..0x20));
+            self.at += plain.ok_or(Flaw::Syntax)?;
             match self.peek().ok_or(Flaw::Syntax)? {
                 b'"' => {
                     self.at += 1;
@@ -239,8 +243,7 @@ impl<'a> Scan<'a> {
                         _ => return Err(Flaw::Syntax),
                     }
                 }
-                0..0x20 => return Err(Flaw::Syntax),
-                _ => self.at += 1,
+                _ => return Err(Flaw::Syntax),
             }
         }
     }

@@ -120,6 +120,9 @@ impl Way {
     }
 }
 
+/// Told when a request has left for its server.
+pub type OnLeaving = Arc<dyn Fn() + Send + Sync>;
+
 /// When the phases of one exchange ended, in microseconds from its start. Zero: not yet.
 #[derive(Debug)]
 struct Phases {
@@ -147,11 +150,13 @@ impl Phases {
         }
     }
 
-    /// Notes that a phase has ended; what comes later is not that end.
-    fn mark(&self, phase: &AtomicU64) {
-        if Self::at(phase).is_none() {
+    /// Notes that a phase has ended, and says whether it had not before.
+    fn mark(&self, phase: &AtomicU64) -> bool {
+        let is_first = Self::at(phase).is_none();
+        if is_first {
             phase.store(micros(self.start.elapsed()).max(1), Ordering::Relaxed);
         }
+        is_first
     }
 
     fn at(phase: &AtomicU64) -> Option<u64> {
@@ -254,10 +259,10 @@ impl rustls::client::ResolvesClientCert for NoCertificate {
 
 /// A request's body, which marks when the request is written: the connection is ready then. The client asks whether
 /// there is a body as it writes the first line, and never before.
-#[derive(Debug)]
 struct Written {
     left: Option<Bytes>,
     phases: Arc<Phases>,
+    on_leaving: Option<OnLeaving>,
 }
 
 impl HttpBody for Written {
@@ -272,7 +277,11 @@ impl HttpBody for Written {
     }
 
     fn is_end_stream(&self) -> bool {
-        self.phases.mark(&self.phases.ready);
+        if self.phases.mark(&self.phases.ready)
+            && let Some(on_leaving) = &self.on_leaving
+        {
+            on_leaving();
+        }
         self.left.is_none()
     }
 
@@ -383,12 +392,13 @@ impl Prober {
     }
 
     /// Sends what is asked, over the way that was found. One exchange comes of it, or two: an HTTP+SSE stream, and
-    /// the message sent to its endpoint, which waits for `turn` first.
+    /// the message sent to its endpoint, which waits for `turn` first. `on_leaving` is told when the first has left.
     pub async fn send<T: Future<Output = ()>>(
         &self,
         endpoint: u32,
         ask: &Ask,
         way: &Way,
+        on_leaving: Option<OnLeaving>,
         turn: impl Fn() -> T,
     ) -> Vec<Exchange> {
         let total = if ask.half_time {
@@ -405,9 +415,11 @@ impl Prober {
             total,
             way,
         );
+        sending.on_leaving = on_leaving;
         let reply = match sending.open(way.to.as_ref()).await {
             Ok(response) if ask.leg == Leg::SseStream => {
-                return sending.converse(response, &ask.version, turn).await;
+                // Boxed, because it is rare and large.
+                return Box::pin(sending.converse(response, &ask.version, turn)).await;
             }
             // A stream that is opened has told what it was opened for.
             Ok(response)
@@ -438,6 +450,7 @@ struct Sending<'a> {
     phases: Arc<Phases>,
     first_byte: Option<u64>,
     connection: Connection,
+    on_leaving: Option<OnLeaving>,
 }
 
 /// A body being read.
@@ -473,6 +486,7 @@ impl<'a> Sending<'a> {
             phases: Arc::new(phases),
             first_byte: None,
             connection: Connection::default(),
+            on_leaving: None,
         }
     }
 
@@ -494,6 +508,7 @@ impl<'a> Sending<'a> {
         builder = builder.body(reqwest::Body::wrap(Written {
             left: Some(text).filter(|it| !it.is_empty()),
             phases: Arc::clone(&self.phases),
+            on_leaving: self.on_leaving.take(),
         }));
         let sent = PHASES.scope(Arc::clone(&self.phases), builder.send());
         let response = match timeout_at(self.deadline, sent).await {

@@ -420,7 +420,7 @@ impl Clerk<'_> {
         let way = self.prober.find(url.as_str()).await;
         let exchanges = self
             .prober
-            .send(0, &ask, &way, || std::future::ready(()))
+            .send(0, &ask, &way, None, || std::future::ready(()))
             .await;
         let Some(exchange) = exchanges.into_iter().next() else {
             return Err(Miss::Passing("nothing was exchanged".to_owned(), None));

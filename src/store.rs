@@ -125,12 +125,16 @@ impl Record {
     }
 }
 
+/// What most lines of evidence fit into, in bytes.
+const USUAL_LINE: usize = 2048;
+
 /// A line of the evidence file: an [`Exchange`], or what was [`Skipped`] or [`Refused`], as it stands there.
 ///
 /// # Errors
 /// Never for these: both are plain data.
 pub fn line(record: &impl Serialize) -> Result<Vec<u8>> {
-    let mut line = serde_json::to_vec(record).context("cannot spell out a record")?;
+    let mut line = Vec::with_capacity(USUAL_LINE);
+    serde_json::to_writer(&mut line, record).context("cannot spell out a record")?;
     line.push(b'\n');
     Ok(line)
 }

@@ -227,19 +227,34 @@ pub fn words(fault: Fault) -> String {
 /// A command that sends the same request.
 #[must_use]
 pub fn curl(request: &Request) -> String {
-    let mut line = format!("curl -i -X {} {}", request.method, quoted(&request.url));
+    let mut line = String::with_capacity(512);
+    for word in ["curl -i -X ", &request.method, " "] {
+        line.push_str(word);
+    }
+    quote(&mut line, &[&request.url]);
     for (name, value) in &request.headers {
-        let _ = write!(line, " \\\n  -H {}", quoted(&format!("{name}: {value}")));
+        line.push_str(" \\\n  -H ");
+        quote(&mut line, &[name, ": ", value]);
     }
     if !request.body.is_empty() {
-        let _ = write!(line, " \\\n  --data-raw {}", quoted(&request.body));
+        line.push_str(" \\\n  --data-raw ");
+        quote(&mut line, &[&request.body]);
     }
     line
 }
 
-/// A word of a POSIX shell, whatever is in it.
-fn quoted(text: &str) -> String {
-    format!("'{}'", text.replace('\'', r"'\''"))
+/// Adds a word of a POSIX shell, whatever is in it.
+fn quote(line: &mut String, word: &[&str]) {
+    line.push('\'');
+    for part in word {
+        for (at, piece) in part.split('\'').enumerate() {
+            if at > 0 {
+                line.push_str(r"'\''");
+            }
+            line.push_str(piece);
+        }
+    }
+    line.push('\'');
 }
 
 fn came(out: &mut String, answer: &Answer, before: &[Exchange], shown: usize) {

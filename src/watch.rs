@@ -313,7 +313,7 @@ async fn ask(prober: &Prober, target: &Target, terms: &Terms) -> Vec<Exchange> {
     while let Next::Ask(ask) | Next::Later(ask) = inquiry::next(target, &exchanges, terms) {
         let way = prober.find(&ask.request.url).await;
         let turn = || std::future::ready(());
-        exchanges.extend(prober.send(target.endpoint, &ask, &way, turn).await);
+        exchanges.extend(prober.send(target.endpoint, &ask, &way, None, turn).await);
     }
     exchanges
 }

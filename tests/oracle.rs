@@ -179,7 +179,7 @@ impl Inquiry {
         let way = self.prober.find(&ask.request.url).await;
         self.exchanges.extend(
             self.prober
-                .send(0, ask, &way, || std::future::ready(()))
+                .send(0, ask, &way, None, || std::future::ready(()))
                 .await,
         );
     }

@@ -5,7 +5,7 @@ use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::future::Future;
 use std::panic::AssertUnwindSafe;
-use std::pin::pin;
+use std::pin::{Pin, pin};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -124,7 +124,11 @@ impl Office {
         let endpoint = target.endpoint;
         let so_far = self.begun().remove(&place).unwrap_or_default();
         let mut inquiry = Inquiry { target, so_far };
-        match unwinding(self.ask_all(&mut inquiry, &home)).await {
+        let pursuit = {
+            let asking = pin!(self.ask_all(&mut inquiry, &home));
+            unwinding(asking).await
+        };
+        match pursuit {
             Ok(Pursuit::Complete(verdict)) => self.counts.finish(verdict),
             Ok(Pursuit::Later) => {
                 self.begun().insert(place, inquiry.so_far);
@@ -227,7 +231,8 @@ impl Office {
             if home.is_closed() && opens {
                 return Pursuit::SiteClosed;
             }
-            if inquiry.so_far.is_empty()
+            if self.permissions.is_some()
+                && inquiry.so_far.is_empty()
                 && let Some(ban) =
                     Box::pin(self.forbidden(inquiry.target.endpoint, &inquiry.target.url)).await
             {
@@ -243,13 +248,14 @@ impl Office {
             }
             add_headers(&mut ask, &inquiry.target.url, headers);
             let endpoint = inquiry.target.endpoint;
-            let asked = self.ask(endpoint, &ask, &inquiry.target.url, home);
+            let url = &inquiry.target.url;
             // With headers of the operator's, an answer may be for this endpoint alone.
             let exchanges = if ask.leg == Leg::IssuerMetadata && headers.is_empty() {
+                let asked = self.ask(endpoint, &ask, url, home);
                 // Boxed, because it is rare and large.
                 Box::pin(self.issuers.asked_once(endpoint, &ask, asked)).await
             } else {
-                asked.await
+                self.ask(endpoint, &ask, url, home).await
             };
             let Some(exchanges) = exchanges else {
                 return Pursuit::Stopped;
@@ -298,7 +304,10 @@ impl Office {
             self.counts.start_request();
             self.watch.meters.start_request();
             let follow = || self.road.follow(lane, way.first());
-            let exchanges = self.prober.send(endpoint, ask, &way, follow).await;
+            let on_leaving = self.road.on_leaving(lane);
+            let exchanges = (self.prober)
+                .send(endpoint, ask, &way, on_leaving, follow)
+                .await;
             self.counts.end_request();
             self.watch.meters.end_request();
             drop(place);
@@ -415,9 +424,9 @@ fn shown(exchange: &Exchange, secrets: &Secrets) -> Result<Vec<u8>> {
     store::line(&exchange)
 }
 
-/// Runs a future, and turns a panic inside it into a value.
-async fn unwinding<T>(future: impl Future<Output = T>) -> Result<T, ()> {
-    let mut future = pin!(future);
+/// Runs a future, and turns a panic inside it into a value. It is lent, since a future that is handed over takes its
+/// room twice.
+async fn unwinding<T>(mut future: Pin<&mut impl Future<Output = T>>) -> Result<T, ()> {
     std::future::poll_fn(|cx| {
         match std::panic::catch_unwind(AssertUnwindSafe(|| future.as_mut().poll(cx))) {
             Ok(poll) => poll.map(Ok),
@@ -433,12 +442,22 @@ mod tests {
 
     #[tokio::test]
     async fn a_panic_inside_a_probe_is_a_value() {
-        assert_eq!(unwinding(std::future::ready(7)).await, Ok(7));
+        let mut sound = std::future::ready(7);
+        assert_eq!(unwinding(Pin::new(&mut sound)).await, Ok(7));
         let fails = async {
             tokio::task::yield_now().await;
             panic!("a defect of ours")
         };
-        assert_eq!(unwinding::<()>(fails).await, Err(()));
+        assert_eq!(unwinding::<()>(pin!(fails)).await, Err(()));
+    }
+
+    #[test]
+    fn an_inquiry_under_way_takes_little_room() {
+        fn room<'a, F: Future>(_: impl Fn(&'a Office, u32, usize) -> F) -> usize {
+            size_of::<F>()
+        }
+        // A thousand are under way at once, and each is touched all the time.
+        assert!(room(Office::pursue) < 4096, "{}", room(Office::pursue));
     }
 
     #[test]

@@ -206,10 +206,7 @@ impl Page {
             if packed.len() <= room {
                 break;
             }
-            let mut told = self.pending.clone();
-            for it in &mut told {
-                it.keep_within(*bounds);
-            }
+            let told: Vec<Told> = self.pending.iter().map(|it| it.within(*bounds)).collect();
             packed = self.packer.pack(&told);
         }
         self.chunks.push(packed);

@@ -105,36 +105,43 @@ impl Told {
                 .first()
                 .map(|it| story::curl(&it.request))
                 .unwrap_or_default(),
-            exchanges: exchanges
-                .iter()
-                .take(given.exchanges)
-                .map(|it| sent(it, given))
-                .collect(),
-            more: exchanges.len().saturating_sub(given.exchanges),
+            exchanges: Vec::new(),
+            more: 0,
             given,
         };
-        told.keep_within(given);
+        told.take(exchanges);
         told
     }
 
     /// Adds what was exchanged from another vantage, as far as there is room.
     pub(super) fn add_from(&mut self, vantage: &str, exchanges: &[Exchange]) {
-        let room = self.given.exchanges.saturating_sub(self.exchanges.len());
-        self.exchanges
-            .extend(exchanges.iter().take(room).map(|it| Sent {
-                timing: format!("Asked from {}", visible(vantage)),
-                ..sent(it, self.given)
-            }));
-        self.more += exchanges.len().saturating_sub(room);
-        self.keep_within(self.given);
+        let before = self.exchanges.len();
+        self.take(exchanges);
+        for it in &mut self.exchanges[before..] {
+            it.timing = format!("Asked from {}", visible(vantage));
+        }
     }
 
-    /// Leaves of it what other bounds let through.
-    pub(super) fn keep_within(&mut self, bounds: Bounds) {
-        self.more += self.exchanges.len().saturating_sub(bounds.exchanges);
-        self.exchanges.truncate(bounds.exchanges);
+    /// Takes in as many of these exchanges, and as much of each, as there is room for.
+    fn take(&mut self, exchanges: &[Exchange]) {
+        let room = self.given.exchanges.saturating_sub(self.exchanges.len());
+        self.more += exchanges.len().saturating_sub(room);
+        for exchange in exchanges.iter().take(room) {
+            let bodies = self.exchanges.iter().map(|it| &it.reply.body);
+            let told: usize = bodies.map(|it| it.chars().count()).sum();
+            let body = self.given.body.saturating_sub(told);
+            self.exchanges
+                .push(sent(exchange, Bounds { body, ..self.given }));
+        }
+    }
+
+    /// What of it closer bounds let through.
+    pub(super) fn within(&self, bounds: Bounds) -> Self {
+        let mut told = self.clone();
+        told.more += told.exchanges.len().saturating_sub(bounds.exchanges);
+        told.exchanges.truncate(bounds.exchanges);
         let mut room = bounds.body;
-        for said in self.exchanges.iter_mut().map(|it| &mut it.reply) {
+        for said in told.exchanges.iter_mut().map(|it| &mut it.reply) {
             if said.headers.len() > bounds.headers {
                 let more = said.headers.len() - bounds.headers;
                 said.headers.truncate(bounds.headers);
@@ -146,28 +153,37 @@ impl Told {
             }
             let length = said.body.len();
             if cut(&mut said.body, room) {
-                let note = format!("cut: {length} bytes here, more in evidence.ndjson");
-                add(&mut said.note, &note);
+                add(&mut said.note, &cut_from(length));
             }
             room -= said.body.chars().count().min(room);
         }
+        told
     }
+}
+
+/// What is said of a body of so many bytes that is not told in full.
+fn cut_from(length: usize) -> String {
+    format!("cut: {length} bytes here, more in evidence.ndjson")
 }
 
 fn sent(exchange: &Exchange, given: Bounds) -> Sent {
     let request = &exchange.request;
     let timing = &exchange.timing;
-    let mut times: Vec<String> = [
+    let mut times = String::new();
+    for (name, ms) in [
         ("dns", timing.dns_ms),
         ("connect", timing.connect_ms),
         ("tls", timing.tls_ms),
         ("first byte", timing.first_byte_ms),
         ("total", timing.total_ms),
-    ]
-    .iter()
-    .filter_map(|(name, ms)| ms.map(|ms| format!("{name} {ms:.1} ms")))
-    .collect();
-    times.extend(exchange.connection.peer.map(|it| format!("from {it}")));
+    ] {
+        if let Some(ms) = ms {
+            let _ = write!(times, "{name} {ms:.1} ms, ");
+        }
+    }
+    if let Some(peer) = exchange.connection.peer {
+        let _ = write!(times, "from {peer}");
+    }
     Sent {
         why: exchange.leg.about(),
         attempt: u32::from(exchange.attempt) + 1,
@@ -182,7 +198,7 @@ fn sent(exchange: &Exchange, given: Bounds) -> Sent {
                 note: story::words(*fault),
             },
         },
-        timing: times.join(", "),
+        timing: times.trim_end_matches(", ").to_owned(),
     }
 }
 
@@ -214,14 +230,17 @@ fn came(answer: &Answer, given: Bounds) -> Said {
     // Four bytes is the most that a character takes; one character more shows that there was more.
     let most = (given.body + 1) * 4;
     let text = String::from_utf8_lossy(&body[..body.len().min(most)]);
+    let text = text.trim_end();
+    let shown = text.char_indices().nth(given.body + 1);
+    let mut shown = visible_lines(shown.map_or(text, |(end, _)| &text[..end]));
+    let headers = &answer.headers[..answer.headers.len().min(given.headers)];
     let mut note = String::new();
-    let told = answer.headers.len().min(given.headers);
-    if answer.headers.len() > told {
-        let more = answer.headers.len() - told;
+    if answer.headers.len() > headers.len() {
+        let more = answer.headers.len() - headers.len();
         add(&mut note, &format!("{more} further headers"));
     }
-    if body.len() > most {
-        add(&mut note, &format!("{} bytes in all", body.len()));
+    if cut(&mut shown, given.body) {
+        add(&mut note, &cut_from(body.len()));
     }
     match answer.end {
         BodyEnd::Complete => {}
@@ -232,8 +251,15 @@ fn came(answer: &Answer, given: Bounds) -> Said {
     }
     Said {
         line: visible(&format!("{} {}", answer.version, answer.status)),
-        headers: pairs(&answer.headers[..told]),
-        body: visible_lines(text.trim_end()),
+        headers: pairs(headers)
+            .into_iter()
+            .map(|(mut name, mut value)| {
+                cut(&mut name, given.value);
+                cut(&mut value, given.value);
+                (name, value)
+            })
+            .collect(),
+        body: shown,
         note,
     }
 }
