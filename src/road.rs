@@ -48,11 +48,11 @@ const CATCH_UP: Duration = Duration::from_millis(4);
 
 /// What a request may take from its turn to the wire before the next one is held back for it: as soon as that are
 /// most, and a gap is no shorter for it than timers are coarse.
-const PROMPT: Duration = Duration::from_millis(2);
+const PROMPT: Duration = Duration::from_millis(1);
 
 /// The longest that the next request is held back where one was late to leave: a server sees the gaps between the
 /// requests that reach it, and a busy machine does not send at once. What a slow network takes is not ours to make up.
-const LATE: Duration = Duration::from_millis(13);
+const LATE: Duration = Duration::from_millis(24);
 
 /// A table of turns is swept of those that are past when it has grown by as many.
 const SWEPT_EVERY: usize = 4096;
@@ -554,7 +554,7 @@ mod tests {
     async fn a_gap_lies_between_requests_as_they_leave() {
         let road = Road::new(&PACE);
         let lane = road.lane("a.example", "a.example");
-        for (late, next) in [(1, 1_000), (6, 1_004), (300, 1_013)] {
+        for (late, next) in [(1, 1_000), (6, 1_005), (300, 1_024)] {
             drop(road.turn(&lane, None).await);
             let began = Instant::now();
             let left = road.on_leaving(&lane).unwrap();

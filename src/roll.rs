@@ -220,11 +220,10 @@ impl Freezer {
         {
             return Some(Unmeasured::OtherShard);
         }
-        let is_known = self.known(url).is_some();
         let is_full = self
             .limit
             .is_some_and(|limit| self.targets.len() >= limit as usize);
-        (is_full && !is_known).then_some(Unmeasured::SampledOut)
+        (is_full && self.known(url).is_none()).then_some(Unmeasured::SampledOut)
     }
 
     /// The endpoints of everything frozen so far, by their numbers.
