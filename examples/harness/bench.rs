@@ -182,6 +182,7 @@ impl Bench {
                 Times {
                     url: line.request.url,
                     start,
+                    left: start + line.timing.connect_ms.unwrap_or_default() / 1000.0,
                     end: start + line.timing.total_ms.unwrap_or_default() / 1000.0,
                 }
             })
@@ -225,6 +226,7 @@ struct LineRequest {
 
 #[derive(Deserialize, Default)]
 struct LineTiming {
+    connect_ms: Option<f64>,
     total_ms: Option<f64>,
 }
 
@@ -233,6 +235,8 @@ struct LineTiming {
 pub(crate) struct Times {
     pub(crate) url: String,
     pub(crate) start: f64,
+    /// The connection was there, so the request left, where there is no TLS.
+    pub(crate) left: f64,
     pub(crate) end: f64,
 }
 
