@@ -3,7 +3,7 @@
 
 use std::io::ErrorKind;
 use std::net::{IpAddr, SocketAddr, UdpSocket};
-use std::sync::{Arc, Mutex as StdMutex, PoisonError};
+use std::sync::{Arc, Mutex as StdMutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use hickory_resolver::TokioResolver;
@@ -57,35 +57,57 @@ pub struct Resolver {
 struct Pulse {
     /// The same name servers, and no memory of what they said.
     inner: TokioResolver,
-    answered: StdMutex<Instant>,
+    answered: StdMutex<Answered>,
     /// One asks at a time, for all that want to know.
     asking: Mutex<()>,
 }
 
+/// The last sign of life.
+struct Answered {
+    at: Instant,
+    /// A name that there was an answer for, whatever it was.
+    name: Option<String>,
+}
+
 impl Pulse {
-    fn beat(&self) {
-        *self.answered.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
+    fn beat(&self, name: &str) {
+        let mut answered = self.answered();
+        answered.at = Instant::now();
+        let last = answered.name.get_or_insert_default();
+        last.clear();
+        last.push_str(name);
     }
 
-    fn has_beaten(&self, since: Instant) -> bool {
-        *self.answered.lock().unwrap_or_else(PoisonError::into_inner) >= since
+    fn answered(&self) -> MutexGuard<'_, Answered> {
+        self.answered.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Whether the name servers have answered anything since a moment, or answer now.
     async fn is_felt(&self, since: Instant) -> bool {
         let _asking = self.asking.lock().await;
-        if self.has_beaten(since) {
-            return true;
-        }
-        // Whoever resolves names knows the root's name servers (RFC 1034 §4.3.2, RFC 8109).
-        let felt = match self.inner.lookup(".", RecordType::NS).await {
-            Ok(_) | Err(NetError::Dns(_)) => true,
-            Err(_) => false,
+        let known = {
+            let answered = self.answered();
+            if answered.at >= since {
+                return true;
+            }
+            answered.name.clone()
         };
-        if felt {
-            self.beat();
+        // Who has answered for a name does so again. Whoever resolves names knows the root's name servers (RFC 1034
+        // §4.3.2, RFC 8109), though not everyone who serves only some.
+        for (name, kind) in known
+            .map(|name| (name, RecordType::A))
+            .into_iter()
+            .chain([(String::from("."), RecordType::NS)])
+        {
+            if matches!(
+                self.inner.lookup(name.as_str(), kind).await,
+                Ok(_) | Err(NetError::Dns(_))
+            ) {
+                self.answered().at = Instant::now();
+                return true;
+            }
         }
-        felt
+        false
     }
 }
 
@@ -145,7 +167,10 @@ impl Resolver {
             open: Arc::new(Semaphore::new(questions)),
             pulse: Arc::new(Pulse {
                 inner: asking(options)?,
-                answered: StdMutex::new(Instant::now()),
+                answered: StdMutex::new(Answered {
+                    at: Instant::now(),
+                    name: None,
+                }),
                 asking: Mutex::default(),
             }),
         })
@@ -159,10 +184,8 @@ impl Resolver {
         let open = self.open.acquire().await;
         let began = Instant::now();
         // The root's dot: no search list of this machine's may complete a stranger's name.
-        let found = self
-            .inner
-            .lookup_ip(format!("{}.", name.trim_end_matches('.')))
-            .await;
+        let name = format!("{}.", name.trim_end_matches('.'));
+        let found = self.inner.lookup_ip(name.as_str()).await;
         drop(open);
         let found = match found.map_err(|error| fault(&error)) {
             Err(Fault::Dns(DnsFault::Timeout)) if !self.pulse.is_felt(began).await => {
@@ -170,12 +193,12 @@ impl Resolver {
             }
             Err(fault) => {
                 if matches!(fault, Fault::Dns(it) if it != DnsFault::Timeout) {
-                    self.pulse.beat();
+                    self.pulse.beat(&name);
                 }
                 return Err(fault);
             }
             Ok(found) => {
-                self.pulse.beat();
+                self.pulse.beat(&name);
                 found
             }
         };
@@ -293,6 +316,18 @@ mod tests {
             looked_up(server(names_the_root)).await,
             Fault::Dns(DnsFault::Timeout)
         );
+    }
+
+    #[tokio::test]
+    async fn who_has_answered_for_a_name_is_not_silent_though_it_knows_no_root() {
+        let names_a = |query: &[u8]| query[12..].starts_with(b"\x01a");
+        let policy = Arc::new(AddressPolicy::default());
+        let resolver =
+            Resolver::new(Some(server(names_a)), Duration::from_millis(200), 4, policy).unwrap();
+        for (name, said) in [("a", DnsFault::ServFail), ("b", DnsFault::Timeout)] {
+            let fault = resolver.lookup(&format!("{name}.example")).await;
+            assert_eq!(fault.unwrap_err(), Fault::Dns(said), "{name}");
+        }
     }
 
     #[tokio::test]
