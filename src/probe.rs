@@ -326,8 +326,8 @@ impl Prober {
         tls.client_auth_cert_resolver = Arc::new(NoCertificate);
         let resolver = Resolver::new(dns_server, limits.connect, questions, Arc::clone(&policy))?;
         let client = Client::builder();
-        // A connection lives for one exchange under a deadline: this, and three more below, would be a system call each
-        // for nothing.
+        // A connection lives for one exchange under a deadline: this, and the keep-alives below, would each be a system
+        // call for nothing.
         #[cfg(target_os = "linux")]
         let client = client.tcp_user_timeout(None);
         let client = client

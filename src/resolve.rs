@@ -67,6 +67,8 @@ struct Answered {
     at: Instant,
     /// A name that there was an answer for, whatever it was.
     name: Option<String>,
+    /// When it was last found that there is none.
+    silent: Option<Instant>,
 }
 
 impl Pulse {
@@ -90,6 +92,10 @@ impl Pulse {
             if answered.at >= since {
                 return true;
             }
+            // Found by another that waited for the same silence.
+            if answered.silent.is_some_and(|it| it >= since) {
+                return false;
+            }
             answered.name.clone()
         };
         // Who has answered for a name does so again. Whoever resolves names knows the root's name servers (RFC 1034
@@ -107,6 +113,7 @@ impl Pulse {
                 return true;
             }
         }
+        self.answered().silent = Some(Instant::now());
         false
     }
 }
@@ -170,6 +177,7 @@ impl Resolver {
                 answered: StdMutex::new(Answered {
                     at: Instant::now(),
                     name: None,
+                    silent: None,
                 }),
                 asking: Mutex::default(),
             }),
@@ -283,6 +291,8 @@ pub fn carried(fault: Fault) -> Box<dyn std::error::Error + Send + Sync> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    use tokio::task::JoinSet;
 
     /// A name server that answers a query with what it is told to, or not at all.
     fn server(answers: impl Fn(&[u8]) -> bool + Send + 'static) -> SocketAddr {
@@ -328,6 +338,28 @@ mod tests {
             let fault = resolver.lookup(&format!("{name}.example")).await;
             assert_eq!(fault.unwrap_err(), Fault::Dns(said), "{name}");
         }
+    }
+
+    #[tokio::test]
+    async fn that_nobody_answers_is_found_once_for_all_that_wait() {
+        let asked = Arc::new(AtomicUsize::new(0));
+        let count = Arc::clone(&asked);
+        let silent = server(move |query| {
+            count.fetch_add(usize::from(query[12] == 0), Ordering::Relaxed);
+            false
+        });
+        let policy = Arc::new(AddressPolicy::default());
+        let resolver = Resolver::new(Some(silent), Duration::from_millis(200), 50, policy).unwrap();
+        let mut questions = JoinSet::new();
+        for number in 0..50 {
+            let resolver = resolver.clone();
+            questions.spawn(async move { resolver.lookup(&format!("{number}.example")).await });
+        }
+        for said in questions.join_all().await {
+            assert_eq!(said, Err(Fault::Local(LocalFault::NoNetwork)));
+        }
+        let asked = asked.load(Ordering::Relaxed);
+        assert!(asked < 10, "the root was asked for {asked} times");
     }
 
     #[tokio::test]

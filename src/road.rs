@@ -46,8 +46,7 @@ const EVENLY: u32 = 5_000;
 /// What late timers may have held up is caught up with at once.
 const CATCH_UP: Duration = Duration::from_millis(4);
 
-/// What a request may take from its turn to the wire before the next one is held back for it: as soon as that are
-/// most, and a gap is no shorter for it than timers are coarse.
+/// Most requests are on the wire this soon after their turn. Only what is later holds back the next one of its lane.
 const PROMPT: Duration = Duration::from_millis(1);
 
 /// The longest that the next request is held back where one was late to leave: a server sees the gaps between the
