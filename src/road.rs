@@ -41,7 +41,7 @@ const TIMER_SLACK: Duration = Duration::from_millis(1);
 
 /// Request starts a second of a run whose lanes keep a gap, all together: what a machine can send without delay. What
 /// leaves late is short of its gap for the request after it, as the server sees them.
-const EVENLY: u32 = 5_000;
+const EVENLY: NonZeroU32 = NonZeroU32::new(5_000).expect("it is not zero");
 
 /// What late timers may have held up is caught up with at once.
 const CATCH_UP: Duration = Duration::from_millis(4);
@@ -102,6 +102,8 @@ type Limiter = RateLimiter<
 #[derive(Debug)]
 struct Turns<K> {
     every: Duration,
+    /// Turns that have passed unused for no longer than this are given out all the same.
+    catch_up: Duration,
     next: StdMutex<HashMap<K, Instant>>,
 }
 
@@ -109,34 +111,20 @@ impl<K: Hash + Eq> Turns<K> {
     fn per_second(rate: NonZeroU32) -> Self {
         Self {
             every: Duration::from_secs(1) / rate.get(),
+            catch_up: Duration::ZERO,
             next: StdMutex::default(),
         }
     }
 
     /// The key's next turn.
     fn take(&self, key: K) -> Instant {
-        let now = Instant::now();
+        let earliest = Instant::now() - self.catch_up;
         let mut next = self.next.lock().unwrap_or_else(PoisonError::into_inner);
         if next.len() % SWEPT_EVERY == SWEPT_EVERY - 1 {
-            next.retain(|_, turn| *turn > now);
+            next.retain(|_, turn| *turn > earliest);
         }
-        let turn = next.get(&key).copied().unwrap_or(now).max(now);
+        let turn = next.get(&key).map_or(earliest, |it| earliest.max(*it));
         next.insert(key, turn + self.every);
-        turn
-    }
-}
-
-/// Starts spread evenly, however many lanes are open at once.
-#[derive(Debug)]
-struct Spread(StdMutex<Instant>);
-
-impl Spread {
-    /// The next turn.
-    fn take(&self) -> Instant {
-        let earliest = Instant::now() - CATCH_UP;
-        let mut next = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let turn = earliest.max(*next);
-        *next = turn + Duration::from_secs(1) / EVENLY;
         turn
     }
 }
@@ -149,7 +137,8 @@ pub struct Road {
     /// What all requests that start go through, one at a time: a limiter with many waiters wakes them all each time.
     turnstile: Arc<Turnstile>,
     rate: Option<Limiter>,
-    spread: Option<Spread>,
+    /// Starts spread evenly, however many lanes are open at once.
+    spread: Option<Turns<()>>,
     operators: Option<Turns<String>>,
     addresses: Option<Turns<IpAddr>>,
     lanes: StdMutex<HashMap<String, Arc<Lane>>>,
@@ -192,7 +181,10 @@ impl Road {
             places: Arc::new(Semaphore::new(pace.width)),
             turnstile: Arc::default(),
             rate: pace.rate.map(limiter),
-            spread: (!pace.gap.is_zero()).then(|| Spread(StdMutex::new(Instant::now() - CATCH_UP))),
+            spread: (!pace.gap.is_zero()).then(|| Turns {
+                catch_up: CATCH_UP,
+                ..Turns::per_second(EVENLY)
+            }),
             operators: pace.per_operator().map(Turns::per_second),
             addresses: pace.per_address.map(Turns::per_second),
             lanes: StdMutex::default(),
@@ -244,7 +236,7 @@ impl Road {
                 .await
                 .expect("the places are never closed");
             if let Some(spread) = &self.spread {
-                wait_until(spread.take()).await;
+                wait_until(spread.take(())).await;
             }
             if let Some(rate) = &self.rate {
                 rate.until_ready().await;

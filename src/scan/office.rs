@@ -211,8 +211,9 @@ impl Office {
     }
 
     async fn ask_all(&self, inquiry: &mut Inquiry<'_>, home: &Arc<Lane>) -> Pursuit {
-        let headers = self.headers.of(inquiry.target.endpoint);
-        let secrets = Secrets::of(&inquiry.target.url).and_headers(headers);
+        let (endpoint, url) = (inquiry.target.endpoint, &inquiry.target.url);
+        let headers = self.headers.of(endpoint);
+        let secrets = Secrets::of(url).and_headers(headers);
         let mut first = true;
         loop {
             let mut ask = match inquiry::next(inquiry.target, &inquiry.so_far, &self.terms) {
@@ -231,10 +232,9 @@ impl Office {
             if home.is_closed() && opens {
                 return Pursuit::SiteClosed;
             }
-            if self.permissions.is_some()
+            if let Some(permissions) = &self.permissions
                 && inquiry.so_far.is_empty()
-                && let Some(ban) =
-                    Box::pin(self.forbidden(inquiry.target.endpoint, &inquiry.target.url)).await
+                && let Some(ban) = Box::pin(self.forbidden(permissions, endpoint, url)).await
             {
                 return match ban {
                     Ban::Rule(rule) => Pursuit::Forbidden(rule),
@@ -246,9 +246,7 @@ impl Office {
             if ask.wait_ms > 0 {
                 tokio::time::sleep(Duration::from_millis(ask.wait_ms)).await;
             }
-            add_headers(&mut ask, &inquiry.target.url, headers);
-            let endpoint = inquiry.target.endpoint;
-            let url = &inquiry.target.url;
+            add_headers(&mut ask, url, headers);
             // With headers of the operator's, an answer may be for this endpoint alone.
             let exchanges = if ask.leg == Leg::IssuerMetadata && headers.is_empty() {
                 let asked = self.ask(endpoint, &ask, url, home);

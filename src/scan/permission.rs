@@ -59,8 +59,12 @@ impl Permissions {
 
 impl Office {
     /// What forbids us to ask an address, where something does.
-    pub(super) async fn forbidden(&self, endpoint: u32, url: &Url) -> Option<Ban> {
-        let permissions = self.permissions.as_ref()?;
+    pub(super) async fn forbidden(
+        &self,
+        permissions: &Permissions,
+        endpoint: u32,
+        url: &Url,
+    ) -> Option<Ban> {
         let origin = url[..Position::BeforePath].to_owned();
         let cell = permissions.of(&origin);
         // What was not read because the run is being stopped is not kept.

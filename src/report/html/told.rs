@@ -126,12 +126,16 @@ impl Told {
     fn take(&mut self, exchanges: &[Exchange]) {
         let room = self.given.exchanges.saturating_sub(self.exchanges.len());
         self.more += exchanges.len().saturating_sub(room);
+        let length = |told: &Sent| told.reply.body.chars().count();
+        let before: usize = self.exchanges.iter().map(length).sum();
+        let mut left = Bounds {
+            body: self.given.body.saturating_sub(before),
+            ..self.given
+        };
         for exchange in exchanges.iter().take(room) {
-            let bodies = self.exchanges.iter().map(|it| &it.reply.body);
-            let told: usize = bodies.map(|it| it.chars().count()).sum();
-            let body = self.given.body.saturating_sub(told);
-            self.exchanges
-                .push(sent(exchange, Bounds { body, ..self.given }));
+            let told = sent(exchange, left);
+            left.body = left.body.saturating_sub(length(&told));
+            self.exchanges.push(told);
         }
     }
 
@@ -145,12 +149,9 @@ impl Told {
             if said.headers.len() > bounds.headers {
                 let more = said.headers.len() - bounds.headers;
                 said.headers.truncate(bounds.headers);
-                add(&mut said.note, &format!("{more} further headers"));
+                add(&mut said.note, &further(more));
             }
-            for (name, value) in &mut said.headers {
-                cut(name, bounds.value);
-                cut(value, bounds.value);
-            }
+            cut_pairs(&mut said.headers, bounds.value);
             let length = said.body.len();
             if cut(&mut said.body, room) {
                 add(&mut said.note, &cut_from(length));
@@ -164,6 +165,11 @@ impl Told {
 /// What is said of a body of so many bytes that is not told in full.
 fn cut_from(length: usize) -> String {
     format!("cut: {length} bytes here, more in evidence.ndjson")
+}
+
+/// What is said of so many headers that are not told.
+fn further(more: usize) -> String {
+    format!("{more} further headers")
 }
 
 fn sent(exchange: &Exchange, given: Bounds) -> Sent {
@@ -233,11 +239,14 @@ fn came(answer: &Answer, given: Bounds) -> Said {
     let text = text.trim_end();
     let shown = text.char_indices().nth(given.body + 1);
     let mut shown = visible_lines(shown.map_or(text, |(end, _)| &text[..end]));
-    let headers = &answer.headers[..answer.headers.len().min(given.headers)];
+    let (headers, more) = answer
+        .headers
+        .split_at(answer.headers.len().min(given.headers));
+    let mut headers = pairs(headers);
+    cut_pairs(&mut headers, given.value);
     let mut note = String::new();
-    if answer.headers.len() > headers.len() {
-        let more = answer.headers.len() - headers.len();
-        add(&mut note, &format!("{more} further headers"));
+    if !more.is_empty() {
+        add(&mut note, &further(more.len()));
     }
     if cut(&mut shown, given.body) {
         add(&mut note, &cut_from(body.len()));
@@ -251,14 +260,7 @@ fn came(answer: &Answer, given: Bounds) -> Said {
     }
     Said {
         line: visible(&format!("{} {}", answer.version, answer.status)),
-        headers: pairs(headers)
-            .into_iter()
-            .map(|(mut name, mut value)| {
-                cut(&mut name, given.value);
-                cut(&mut value, given.value);
-                (name, value)
-            })
-            .collect(),
+        headers,
         body: shown,
         note,
     }
@@ -269,6 +271,13 @@ fn pairs(headers: &[(String, String)]) -> Vec<(String, String)> {
         .iter()
         .map(|(name, value)| (visible(name), visible(value)))
         .collect()
+}
+
+fn cut_pairs(headers: &mut [(String, String)], most: usize) {
+    for (name, value) in headers {
+        cut(name, most);
+        cut(value, most);
+    }
 }
 
 fn add(note: &mut String, said: &str) {
