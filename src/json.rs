@@ -1,16 +1,20 @@
-//! Bytes -> JSON, with what is odd about it. RFC 8259's grammar is read without recursion, so depth
-//! costs nothing, and a text that a stricter reader would refuse for a lone surrogate is still read.
+//! Bytes -> JSON, with what is odd about it. Where `serde_json` refuses a text for its depth or for a lone surrogate,
+//! RFC 8259's grammar allows both: the text is walked over without recursion, mended, and read again.
 //! What the JSON means is left to `jsonrpc`.
 
-use serde_json::Value;
+use std::fmt;
 
-/// Deeper than this, a value is read as `null`. No message of the protocol nests as deep.
-const DEPTH: usize = 100;
+use serde::de::{DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
+use serde_json::{Map, Number, Value};
+
+/// Deeper than this, a value is read as `null`. No message of the protocol nests as deep, and `serde_json` refuses
+/// one level more.
+const DEPTH: usize = 127;
 
 /// JSON, and what was odd about its text.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Json {
-    /// The value; anything nested deeper than a hundred levels is `null` in it.
+    /// The value; anything nested deeper than 127 levels is `null` in it.
     pub value: Value,
     /// A member stands twice in one object; the last one counts.
     pub duplicate_key: bool,
@@ -32,6 +36,13 @@ pub enum Flaw {
 /// # Errors
 /// When the text is no JSON, or is more than one value.
 pub fn read(text: &str) -> Result<Json, Flaw> {
+    if let Ok((value, duplicate_key)) = parse(text) {
+        return Ok(Json {
+            value,
+            duplicate_key,
+            lone_surrogate: false,
+        });
+    }
     let mut scan = Scan::new(text.as_bytes());
     scan.value()?;
     let end = scan.at;
@@ -39,18 +50,85 @@ pub fn read(text: &str) -> Result<Json, Flaw> {
     if scan.at < text.len() {
         return Err(Flaw::Trailing(end));
     }
-    let (duplicate_key, lone_surrogate) = (scan.duplicate_key, scan.lone_surrogate);
-    let value = match scan.mended {
-        None => serde_json::from_str(text),
-        Some(mended) => serde_json::from_slice(&mended),
-    };
-    value
-        .map(|value| Json {
-            value,
-            duplicate_key,
-            lone_surrogate,
-        })
-        .map_err(|_| Flaw::Syntax)
+    // It is cut where ASCII stands, so it is text still.
+    let mended = scan.mended.map(String::from_utf8).transpose();
+    let mended = mended.map_err(|_| Flaw::Syntax)?;
+    let (value, duplicate_key) =
+        parse(mended.as_deref().unwrap_or(text)).map_err(|_| Flaw::Syntax)?;
+    Ok(Json {
+        value,
+        duplicate_key,
+        lone_surrogate: scan.lone_surrogate,
+    })
+}
+
+/// Reads one value, and whether a member stands twice in an object of it.
+fn parse(text: &str) -> serde_json::Result<(Value, bool)> {
+    let mut twice = false;
+    let mut reader = serde_json::Deserializer::from_str(text);
+    let value = Noting(&mut twice).deserialize(&mut reader)?;
+    reader.end()?;
+    Ok((value, twice))
+}
+
+/// Builds a value, and notes a member that stands twice.
+struct Noting<'a>(&'a mut bool);
+
+impl<'de> DeserializeSeed<'de> for Noting<'_> {
+    type Value = Value;
+
+    fn deserialize<D: Deserializer<'de>>(self, from: D) -> Result<Value, D::Error> {
+        from.deserialize_any(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Noting<'_> {
+    type Value = Value;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a JSON value")
+    }
+
+    fn visit_unit<E>(self) -> Result<Value, E> {
+        Ok(Value::Null)
+    }
+
+    fn visit_bool<E>(self, it: bool) -> Result<Value, E> {
+        Ok(Value::Bool(it))
+    }
+
+    fn visit_i64<E>(self, it: i64) -> Result<Value, E> {
+        Ok(Value::Number(it.into()))
+    }
+
+    fn visit_u64<E>(self, it: u64) -> Result<Value, E> {
+        Ok(Value::Number(it.into()))
+    }
+
+    fn visit_f64<E>(self, it: f64) -> Result<Value, E> {
+        Ok(Number::from_f64(it).map_or(Value::Null, Value::Number))
+    }
+
+    fn visit_str<E>(self, it: &str) -> Result<Value, E> {
+        Ok(Value::String(it.to_owned()))
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut from: A) -> Result<Value, A::Error> {
+        let mut all = Vec::new();
+        while let Some(it) = from.next_element_seed(Noting(self.0))? {
+            all.push(it);
+        }
+        Ok(Value::Array(all))
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut from: A) -> Result<Value, A::Error> {
+        let mut all = Map::new();
+        while let Some(name) = from.next_key::<String>()? {
+            let before = all.insert(name, from.next_value_seed(Noting(self.0))?);
+            *self.0 |= before.is_some();
+        }
+        Ok(Value::Object(all))
+    }
 }
 
 /// A walk over the text. It copies what it passes into `mended` from the first oddity on.
@@ -60,20 +138,7 @@ struct Scan<'a> {
     mended: Option<Vec<u8>>,
     /// What `mended` holds of the text: everything before this.
     copied: usize,
-    duplicate_key: bool,
     lone_surrogate: bool,
-}
-
-/// An open container: an array, or an object with the keys it has so far.
-enum Open<'a> {
-    Array,
-    Object(Vec<&'a [u8]>),
-}
-
-/// Whether a key stands twice among those of an object.
-fn has_twin(keys: &mut [&[u8]]) -> bool {
-    keys.sort_unstable();
-    keys.windows(2).any(|pair| pair[0] == pair[1])
 }
 
 impl<'a> Scan<'a> {
@@ -83,7 +148,6 @@ impl<'a> Scan<'a> {
             at: 0,
             mended: None,
             copied: 0,
-            duplicate_key: false,
             lone_surrogate: false,
         }
     }
@@ -115,7 +179,8 @@ impl<'a> Scan<'a> {
     }
 
     fn value(&mut self) -> Result<(), Flaw> {
-        let mut open: Vec<Open<'a>> = Vec::new();
+        // What closes each container that is open.
+        let mut open: Vec<u8> = Vec::new();
         let mut too_deep = 0;
         loop {
             self.space();
@@ -128,7 +193,7 @@ impl<'a> Scan<'a> {
                     self.at += 1;
                     self.space();
                     if self.peek() != Some(b']') {
-                        open.push(Open::Array);
+                        open.push(b']');
                         continue;
                     }
                     self.at += 1;
@@ -143,8 +208,8 @@ impl<'a> Scan<'a> {
                     self.at += 1;
                     self.space();
                     if self.peek() != Some(b'}') {
-                        open.push(Open::Object(Vec::new()));
-                        self.key(&mut open)?;
+                        open.push(b'}');
+                        self.key(open.len())?;
                         continue;
                     }
                     self.at += 1;
@@ -161,32 +226,24 @@ impl<'a> Scan<'a> {
             }
             // A value has ended: close what it closes.
             loop {
-                let Some(innermost) = open.last_mut() else {
+                let Some(&closer) = open.last() else {
                     if let Some(mended) = &mut self.mended {
                         mended.extend_from_slice(&self.text[self.copied..self.at]);
                         self.copied = self.at;
                     }
                     return Ok(());
                 };
-                let closer = if matches!(innermost, Open::Array) {
-                    b']'
-                } else {
-                    b'}'
-                };
                 self.space();
                 match self.peek().ok_or(Flaw::Syntax)? {
                     b',' => {
                         self.at += 1;
                         if closer == b'}' {
-                            self.key(&mut open)?;
+                            self.key(open.len())?;
                         }
                         break;
                     }
                     byte if byte == closer => {
                         self.at += 1;
-                        if let Open::Object(keys) = innermost {
-                            self.duplicate_key |= has_twin(keys);
-                        }
                         open.pop();
                         if open.len() == DEPTH {
                             self.mend(too_deep, b"null");
@@ -198,15 +255,10 @@ impl<'a> Scan<'a> {
         }
     }
 
-    /// A member's name and its colon.
-    fn key(&mut self, open: &mut [Open<'a>]) -> Result<(), Flaw> {
+    /// A member's name and its colon, so many containers deep.
+    fn key(&mut self, depth: usize) -> Result<(), Flaw> {
         self.space();
-        let start = self.at;
-        self.string(open.len() <= DEPTH)?;
-        let name = &self.text[start..self.at];
-        if let Some(Open::Object(keys)) = open.last_mut() {
-            keys.push(name);
-        }
+        self.string(depth <= DEPTH)?;
         self.space();
         self.expect(b':')
     }
@@ -370,6 +422,16 @@ mod tests {
         assert_eq!(read(&"[".repeat(100_000)), Err(Flaw::Syntax));
         let object = "{\"k\":".repeat(500) + "1" + &"}".repeat(500);
         assert!(read(&object).unwrap().value["k"]["k"].is_object());
+        for levels in DEPTH - 1..DEPTH + 3 {
+            let nested = "[".repeat(levels) + "1" + &"]".repeat(levels);
+            let mut value = &read(&nested).unwrap().value;
+            let mut depth = 0;
+            while let Some(inner) = value.get(0) {
+                (value, depth) = (inner, depth + 1);
+            }
+            assert_eq!(depth, levels.min(DEPTH));
+            assert_eq!(value.is_null(), levels > DEPTH, "{levels} levels");
+        }
     }
 
     #[test]
