@@ -14,6 +14,7 @@ use crate::roll::{Aim, Entry};
 use crate::settle::Settled;
 use crate::target;
 use crate::unseen;
+use crate::wrap::end_of;
 
 /// Declares the row, and `COLUMNS` with what each column holds.
 macro_rules! columns {
@@ -165,10 +166,34 @@ impl Cell for f64 {
     const KIND: Kind = Kind::Number;
 
     fn cell(&self) -> Cow<'_, str> {
-        let mut cell = format!("{self:.3}");
+        let mut cell = to_thousandths(*self);
         let kept = cell.trim_end_matches('0').trim_end_matches('.').len();
         cell.truncate(kept);
         cell.into()
+    }
+}
+
+/// A number with three decimals. Most are whole thousandths, as times in microseconds are, and soon written.
+fn to_thousandths(it: f64) -> String {
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_precision_loss,
+        clippy::cast_sign_loss,
+        reason = "what does not come back the same is written the long way"
+    )]
+    let (whole, back) = {
+        let whole = (it * 1000.0).round() as u64;
+        (whole, whole as f64 / 1000.0)
+    };
+    if back.to_bits() == it.to_bits() {
+        let mut text = whole.to_string();
+        if let Some(missing) = "0000".get(text.len()..) {
+            text.insert_str(0, missing);
+        }
+        text.insert(text.len() - 3, '.');
+        text
+    } else {
+        format!("{it:.3}")
     }
 }
 
@@ -275,8 +300,8 @@ impl Row {
 
 /// What a server said, short enough for a cell.
 fn said(text: &str) -> String {
-    match text.char_indices().nth(LONGEST_SAID) {
-        Some((end, _)) => text[..end].to_owned() + "...",
+    match end_of(text, LONGEST_SAID) {
+        Some(end) => text[..end].to_owned() + "...",
         None => text.to_owned(),
     }
 }
@@ -322,6 +347,28 @@ fn made_inert(cell: Cow<'_, str>) -> Cow<'_, str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_number_has_three_decimals_at_most() {
+        for it in [
+            0.0,
+            -0.0,
+            0.001,
+            1.5,
+            12.0,
+            1234.567,
+            0.0005,
+            1.0 / 3.0,
+            -2.5,
+            1e17,
+            1e300,
+            0.1 + 0.2,
+        ] {
+            assert_eq!(to_thousandths(it), format!("{it:.3}"));
+        }
+        let cells = [1234.567, 1.5, 12.0, 0.0].map(|it| it.cell().into_owned());
+        assert_eq!(cells, ["1234.567", "1.5", "12", "0"]);
+    }
 
     #[test]
     fn what_a_server_said_is_data() {

@@ -14,7 +14,7 @@ use crate::explain;
 use crate::finding::{Check, Finding};
 use crate::row::Row;
 use crate::unseen;
-use crate::wrap::wrap;
+use crate::wrap::{end_of, wrap};
 
 pub use checks::change_first;
 
@@ -227,34 +227,28 @@ pub fn words(fault: Fault) -> String {
 /// A command that sends the same request.
 #[must_use]
 pub fn curl(request: &Request) -> String {
-    let mut line = String::with_capacity(512);
-    for word in ["curl -i -X ", &request.method, " "] {
-        line.push_str(word);
-    }
-    quote(&mut line, &[&request.url]);
-    for (name, value) in &request.headers {
-        line.push_str(" \\\n  -H ");
-        quote(&mut line, &[name, ": ", value]);
-    }
-    if !request.body.is_empty() {
-        line.push_str(" \\\n  --data-raw ");
-        quote(&mut line, &[&request.body]);
-    }
-    line
+    let [before, after] = around_address(request);
+    [before, quoted(&request.url), after].concat()
 }
 
-/// Adds a word of a POSIX shell, whatever is in it.
-fn quote(line: &mut String, word: &[&str]) {
-    line.push('\'');
-    for part in word {
-        for (at, piece) in part.split('\'').enumerate() {
-            if at > 0 {
-                line.push_str(r"'\''");
-            }
-            line.push_str(piece);
-        }
+/// What stands in that command before the address and after it: the same for every request that differs in that alone.
+pub(crate) fn around_address(request: &Request) -> [String; 2] {
+    let before = format!("curl -i -X {} ", request.method);
+    let mut after = String::new();
+    for (name, value) in &request.headers {
+        after.push_str(" \\\n  -H ");
+        after.push_str(&quoted(&format!("{name}: {value}")));
     }
-    line.push('\'');
+    if !request.body.is_empty() {
+        after.push_str(" \\\n  --data-raw ");
+        after.push_str(&quoted(&request.body));
+    }
+    [before, after]
+}
+
+/// A word of a POSIX shell, whatever is in it.
+pub(crate) fn quoted(word: &str) -> String {
+    format!("'{}'", word.replace('\'', r"'\''"))
 }
 
 fn came(out: &mut String, answer: &Answer, before: &[Exchange], shown: usize) {
@@ -289,8 +283,8 @@ fn came(out: &mut String, answer: &Answer, before: &[Exchange], shown: usize) {
 }
 
 fn cut(text: &str, most: usize) -> String {
-    match text.char_indices().nth(most) {
-        Some((end, _)) => format!("{}... ({} bytes in all)", &text[..end], text.len()),
+    match end_of(text, most) {
+        Some(end) => format!("{}... ({} bytes in all)", &text[..end], text.len()),
         None => text.to_owned(),
     }
 }

@@ -1,4 +1,4 @@
-//! A text -> lines of a width.
+//! A text -> lines of a width, or its start.
 
 /// Keeps words together when a text is broken into lines.
 pub const TOGETHER: char = '\u{a0}';
@@ -36,6 +36,17 @@ pub fn wrap(text: &str, width: usize, indent: &str) -> String {
     wrapped
 }
 
+/// Where the first so many characters of a text end, in bytes. `None` where there are no more than those.
+#[must_use]
+pub fn end_of(text: &str, characters: usize) -> Option<usize> {
+    let start = text.as_bytes().get(..characters)?;
+    if start.is_ascii() {
+        // A character starts here, or the text ends.
+        return (text.len() > characters).then_some(characters);
+    }
+    text.char_indices().nth(characters).map(|(end, _)| end)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -45,5 +56,20 @@ mod tests {
         assert_eq!(wrap("a bb ccc dddd", 6, " "), " a bb\n ccc\n dddd");
         assert_eq!(wrap("", 6, " "), "");
         assert_eq!(wrap("incomprehensible", 6, ""), "incomprehensible");
+    }
+
+    #[test]
+    fn a_start_ends_between_characters() {
+        for (text, most, end) in [
+            ("abc", 2, Some(2)),
+            ("abc", 3, None),
+            ("abc", 4, None),
+            ("abü", 2, Some(2)),
+            ("äbc", 2, Some(3)),
+            ("äöü", 3, None),
+            ("", 0, None),
+        ] {
+            assert_eq!(end_of(text, most), end, "{text} {most}");
+        }
     }
 }

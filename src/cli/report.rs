@@ -198,7 +198,7 @@ pub(super) fn write_tables(dir: &RunDir) -> Result<Summary> {
         Ok(to.write_all(package.as_bytes())?)
     })?;
     dir.replace(file::REPORT_HTML, |to| {
-        Ok(to.write_all(page.finish(&summary).as_bytes())?)
+        Ok(to.write_all(page.finish(&summary, tally.measured_by_site()).as_bytes())?)
     })?;
     if !manifest.complete {
         say(&format!(

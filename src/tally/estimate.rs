@@ -6,23 +6,10 @@
 //! Wilson's with the effective size of the sample (Korn and Graubard, Survey Methodology 24 (1998) 193), at most the
 //! rows that were measured, and with Student's quantile for as many sites as there are.
 
-use std::collections::BTreeMap;
-
-use super::{Score, Share, Table, TableName, Tally};
+use super::{Score, Share, Site, Table, TableName, Tally};
 use crate::outcome::{Outcome, Verdict};
 use crate::sampling::Unit;
 use crate::stats;
-
-/// The rows of one site.
-#[derive(Debug, Clone, Default)]
-pub(super) struct Cluster {
-    /// All of them.
-    pub(super) listed: u64,
-    /// Those that were not left out of the sample.
-    pub(super) asked: u64,
-    /// Of those, what was measured.
-    pub(super) measured: BTreeMap<(Verdict, Outcome), u64>,
-}
 
 /// How the rows of a run were drawn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -66,8 +53,8 @@ impl Tally {
             self.estimate_line(&mut table, key, drawn, |it, _| it == verdict);
         }
         for &outcome in Outcome::ALL {
-            let seen = |it: &Cluster| it.measured.keys().any(|(_, it)| *it == outcome);
-            if self.clusters.values().any(seen) {
+            let seen = |it: &Site| it.measured.keys().any(|(_, it)| *it == outcome);
+            if self.sites.values().any(seen) {
                 let key = ["outcome", outcome.name()];
                 self.estimate_line(&mut table, key, drawn, |_, it| it == outcome);
             }
@@ -104,17 +91,17 @@ impl Tally {
     ) -> Option<Estimate> {
         let (drawn_units, units) = match drawn.by {
             Some(Unit::Endpoint) => ratio_of(self.endpoints.values()),
-            Some(Unit::Site) | None => {
-                let asked = self.clusters.values().filter(|it| it.asked > 0).count();
-                (asked as u64, self.clusters.len() as u64)
-            }
+            Some(Unit::Site) | None => ratio_of(self.sites.values().map(|it| &it.score)),
         };
         let first_stage = stats::fraction(units, drawn_units);
-        let terms: Vec<Term> = self
-            .clusters
-            .values()
-            .filter(|it| it.asked > 0)
-            .map(|it| {
+        let mut sites: Vec<(&String, &Site)> = self.sites.iter().collect();
+        // The same rows give the same sums, to the last digit.
+        sites.sort_unstable_by_key(|(name, _)| *name);
+        let terms: Vec<Term> = sites
+            .into_iter()
+            .map(|(_, it)| (it, it.score.asked()))
+            .filter(|(_, asked)| *asked > 0)
+            .map(|(it, asked)| {
                 let of = |is: &dyn Fn(Verdict, Outcome) -> bool| -> u64 {
                     let counted = it.measured.iter().filter(|((v, o), _)| is(*v, *o));
                     counted.map(|(_, count)| count).sum()
@@ -122,12 +109,12 @@ impl Tally {
                 // Where endpoints were drawn each for itself, a site's rows are not a sample of the site.
                 let within = match drawn.by {
                     Some(Unit::Endpoint) => 1.0,
-                    Some(Unit::Site) | None => stats::fraction(it.listed, it.asked),
+                    Some(Unit::Site) | None => stats::fraction(it.score.rows, asked),
                 };
                 Term {
                     weight: first_stage * within,
                     left: 1.0 - 1.0 / within,
-                    asked: stats::float(it.asked),
+                    asked: stats::float(asked),
                     measured: stats::float(of(&|_, _| true)),
                     counted: stats::float(of(&counts)),
                 }
@@ -165,7 +152,7 @@ impl Tally {
 /// How many of the units were drawn, and how many there are.
 fn ratio_of<'a>(scores: impl Iterator<Item = &'a Score>) -> (u64, u64) {
     scores.fold((0, 0), |(drawn, all), it| {
-        (drawn + u64::from(it.left_out < it.rows), all + 1)
+        (drawn + u64::from(it.asked() > 0), all + 1)
     })
 }
 
@@ -211,7 +198,7 @@ fn whole(count: f64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::collections::BTreeSet;
+    use std::collections::{BTreeMap, BTreeSet};
 
     use crate::outcome::Unmeasured;
     use crate::row::Row;

@@ -2,6 +2,7 @@
 //! What a message suggests is `hint`'s affair.
 
 use crate::row::Row;
+use crate::wrap::end_of;
 
 /// How much of a message names its family, in characters.
 const CUT: usize = 60;
@@ -34,8 +35,8 @@ fn alike(message: &str) -> String {
     if text.is_empty() {
         return "no message".to_owned();
     }
-    match text.char_indices().nth(CUT) {
-        Some((end, _)) => format!("{}...", text[..end].trim_end()),
+    match end_of(&text, CUT) {
+        Some(end) => format!("{}...", text[..end].trim_end()),
         None => text,
     }
 }

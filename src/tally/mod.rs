@@ -46,11 +46,10 @@ pub struct Tally {
     /// By verdict, in buckets of a millisecond.
     times: BTreeMap<Verdict, BTreeMap<u64, u64>>,
     endpoints: HashMap<String, Score>,
-    hosts: BTreeMap<String, Host>,
-    sites: BTreeMap<String, Score>,
+    hosts: HashMap<String, Host>,
+    sites: HashMap<String, Site>,
     findings: BTreeMap<String, u64>,
     actions: BTreeMap<(Mechanism, String), u64>,
-    clusters: BTreeMap<String, estimate::Cluster>,
     /// What the vantage points say, in their order.
     said: BTreeMap<Vec<Verdict>, u64>,
     again: instrument::Again,
@@ -66,6 +65,14 @@ struct Score {
     left_out: u64,
 }
 
+/// The rows of one site.
+#[derive(Debug, Clone, Default)]
+struct Site {
+    score: Score,
+    /// What was measured of it.
+    measured: BTreeMap<(Verdict, Outcome), u64>,
+}
+
 impl Score {
     fn add(&mut self, row: &Row) {
         let verdict = row.verdict;
@@ -73,6 +80,11 @@ impl Score {
         self.left_out += u64::from(is_left_out(row));
         self.measured += u64::from(verdict.is_measured());
         self.working += u64::from(verdict == Verdict::Working);
+    }
+
+    /// The rows that are in the sample.
+    const fn asked(&self) -> u64 {
+        self.rows - self.left_out
     }
 
     fn merge(&mut self, other: Self) {
@@ -118,25 +130,14 @@ impl Tally {
         if measured || row.http_status.is_some() {
             more(&mut self.statuses, (measured, row.http_status));
         }
-        for score in [
-            entry(&mut self.endpoints, row.endpoint.as_deref()),
-            row.site
-                .as_ref()
-                .map(|site| self.sites.entry(site.clone()).or_default()),
-        ]
-        .into_iter()
-        .flatten()
-        {
-            score.add(row);
+        if let Some(endpoint) = &row.endpoint {
+            entry(&mut self.endpoints, endpoint).add(row);
         }
         if let Some(site) = &row.site {
-            let cluster = self.clusters.entry(site.clone()).or_default();
-            cluster.listed += 1;
-            if !is_left_out(row) {
-                cluster.asked += 1;
-                if measured {
-                    more(&mut cluster.measured, (row.verdict, row.outcome));
-                }
+            let site = entry(&mut self.sites, site);
+            site.score.add(row);
+            if measured {
+                more(&mut site.measured, (row.verdict, row.outcome));
             }
         }
         self.add_action(row);
@@ -216,7 +217,7 @@ impl Tally {
     fn add_action(&mut self, row: &Row) {
         let mechanism = mechanism(row);
         if let Some(host) = &row.host {
-            let host = self.hosts.entry(host.clone()).or_default();
+            let host = entry(&mut self.hosts, host);
             host.score.add(row);
             host.not_found += u64::from(mechanism == Some(Mechanism::PathNotFound));
             host.deployment_gone += u64::from(mechanism == Some(Mechanism::DeploymentGone));
@@ -240,6 +241,12 @@ impl Tally {
         };
         let place = place.cloned().unwrap_or_else(|| LIST.to_owned());
         more(&mut self.actions, (mechanism, place));
+    }
+
+    /// The sizes of the sites that have any measured rows: how many, in no order.
+    pub fn measured_by_site(&self) -> impl Iterator<Item = u64> {
+        let sizes = self.sites.values().map(|it| it.score.measured);
+        sizes.filter(|it| *it > 0)
     }
 
     /// Input rows counted so far.
@@ -277,8 +284,8 @@ fn more<K: Ord>(counts: &mut BTreeMap<K, u64>, key: K) {
     *counts.entry(key).or_default() += 1;
 }
 
-fn entry<'a>(scores: &'a mut HashMap<String, Score>, key: Option<&str>) -> Option<&'a mut Score> {
-    key.map(|key| scores.entry(key.to_owned()).or_default())
+fn entry<'a, T: Default>(all: &'a mut HashMap<String, T>, key: &str) -> &'a mut T {
+    all.entry(key.to_owned()).or_default()
 }
 
 #[expect(

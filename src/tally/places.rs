@@ -33,7 +33,11 @@ impl Tally {
                 "host names",
                 units(self.hosts.values().map(|it| &it.score)),
             ),
-            ("sites", "registrable domains", units(self.sites.values())),
+            (
+                "sites",
+                "registrable domains",
+                units(self.sites.values().map(|it| &it.score)),
+            ),
         ] {
             table.count(&[unit, "listed"], about, score.rows);
             table.count(&[unit, "measured"], about, score.measured);
@@ -50,7 +54,7 @@ impl Tally {
         let sites = self
             .sites
             .iter()
-            .map(|(name, score)| (name.as_str(), *score));
+            .map(|(name, site)| (name.as_str(), site.score));
         for (kind, mut scores) in [
             ("site", sites.collect::<Vec<_>>()),
             ("operator", operators.collect()),
@@ -80,11 +84,11 @@ impl Tally {
     /// The operators behind the sites, with how many sites each has.
     fn operators(&self, facts: &RunFacts) -> BTreeMap<&str, (Score, u64)> {
         let mut operators: BTreeMap<&str, (Score, u64)> = BTreeMap::new();
-        for (site, score) in &self.sites {
+        for (name, site) in &self.sites {
             let (sum, sites) = operators
-                .entry(operator(site, &facts.suffixes))
+                .entry(operator(name, &facts.suffixes))
                 .or_default();
-            sum.merge(*score);
+            sum.merge(site.score);
             *sites += 1;
         }
         operators

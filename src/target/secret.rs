@@ -75,7 +75,7 @@ impl Secrets {
 #[must_use]
 pub fn redacted(url: &Url) -> String {
     if url.query().is_none() && url.username().is_empty() && url.password().is_none() {
-        return url.to_string();
+        return url.as_str().to_owned();
     }
     let mut shown = url.clone();
     if !url.username().is_empty() || url.password().is_some() {
@@ -109,7 +109,7 @@ pub fn redacted_raw(raw: &str) -> String {
     match Url::parse(raw.trim()) {
         Ok(url) if placeholder(raw).is_none() => {
             let shown = redacted(&url);
-            if shown == url.to_string() {
+            if shown == url.as_str() {
                 raw.trim().to_owned()
             } else {
                 shown

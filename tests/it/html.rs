@@ -85,12 +85,13 @@ fn page(rows: u32, body: fn(u32) -> Vec<u8>) -> String {
         tally.add(&row);
         page.add(&row, &exchanges);
     }
-    page.finish(&tally.summary(&RunFacts {
+    let summary = tally.summary(&RunFacts {
         vantage: Some(HOSTILE.into()),
         lists: vec![HOSTILE.into()],
         complete: true,
         ..RunFacts::default()
-    }))
+    });
+    page.finish(&summary, tally.measured_by_site())
 }
 
 fn greeting(number: u32) -> Vec<u8> {

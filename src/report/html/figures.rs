@@ -1,6 +1,5 @@
 //! Which figures a page draws of a summary, and what each says.
 
-use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use super::chart::{Bar, Tone, bars, columns, curve, parts};
@@ -60,7 +59,7 @@ pub(super) fn verdicts(summary: &Summary) -> String {
 }
 
 /// Every other figure.
-pub(super) fn all(summary: &Summary, sites: &BTreeMap<String, u64>) -> String {
+pub(super) fn all(summary: &Summary, sites: Vec<u64>) -> String {
     let mut out = String::from(
         "<section aria-labelledby=\"figures-title\">\n<h2 id=\"figures-title\">Figures</h2>\n<div class=\"figures\">\n",
     );
@@ -197,13 +196,12 @@ fn histogram(table: &Table) -> Vec<Bar> {
 }
 
 /// How much of the census a few sites are.
-fn concentration(summary: &Summary, sites: &BTreeMap<String, u64>) -> String {
+fn concentration(summary: &Summary, mut counts: Vec<u64>) -> String {
     /// Enough for a smooth line, whatever the number of sites.
     const POINTS: usize = 200;
-    let (Some(table), false) = (summary.table(TableName::Concentration), sites.is_empty()) else {
+    let (Some(table), false) = (summary.table(TableName::Concentration), counts.is_empty()) else {
         return String::new();
     };
-    let mut counts: Vec<u64> = sites.values().copied().collect();
     counts.sort_unstable_by(|one, other| other.cmp(one));
     let rows: u64 = counts.iter().sum();
     let mut points = vec![(0.0, 0.0)];

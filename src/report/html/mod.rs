@@ -26,7 +26,7 @@ use crate::finding::Check;
 use crate::outcome::{Era, Hint, Outcome, Verdict};
 use crate::row::Row;
 use crate::tally::{Summary, Table};
-use told::{IN_BRIEF, LADDER, Told};
+use told::{Chunk, IN_BRIEF, LADDER};
 
 pub(crate) use chart::Tone;
 pub(crate) use line::{Curve, Plot, Point};
@@ -37,6 +37,9 @@ const SCRIPT: &str = include_str!("page.js");
 
 /// Rows whose exchanges are packed together, and unpacked together when one of them is unfolded.
 const CHUNK: usize = 100;
+
+/// The same in a page of thousands, whose rows are brief.
+const LARGE_CHUNK: usize = 400;
 
 /// A page of more rows than these is brief about servers that work: nobody contests them, and a browser would be slow
 /// to open everything.
@@ -52,10 +55,9 @@ pub struct Page {
     rows: BufWriter<DeflateEncoder<Vec<u8>>>,
     count: usize,
     is_large: bool,
-    pending: Vec<Told>,
+    pending: Chunk,
     packer: Packer,
     chunks: Vec<String>,
-    sites: BTreeMap<String, u64>,
     /// What each outcome's details mean.
     details: BTreeMap<Outcome, BTreeMap<String, String>>,
 }
@@ -120,10 +122,9 @@ impl Page {
             ),
             count: 0,
             is_large,
-            pending: Vec::new(),
+            pending: Chunk::default(),
             packer: Packer::of(level(is_large)),
             chunks: Vec::new(),
-            sites: BTreeMap::new(),
             details: BTreeMap::new(),
         }
     }
@@ -170,18 +171,13 @@ impl Page {
         // Memory takes every byte.
         let _ = self.rows.write_all(&line.end());
         self.count += 1;
-        if row.verdict.is_measured()
-            && let Some(site) = &row.site
-        {
-            *self.sites.entry(site.clone()).or_default() += 1;
-        }
         self.details
             .entry(row.outcome)
             .or_default()
             .entry(detail)
             .or_insert_with(|| explain::detail(row.outcome, &row.detail));
         // Only now is it known that nothing is added to the row before.
-        if self.pending.len() == CHUNK {
+        if self.pending.len() == self.chunk() {
             self.pack_pending();
         }
         let given = if self.is_large && row.verdict == Verdict::Working {
@@ -189,14 +185,16 @@ impl Page {
         } else {
             LADDER[0]
         };
-        self.pending.push(Told::of(exchanges, given));
+        self.pending.add(exchanges, given);
+    }
+
+    fn chunk(&self) -> usize {
+        if self.is_large { LARGE_CHUNK } else { CHUNK }
     }
 
     /// Adds what another vantage exchanged with the endpoint of the row that was added last.
     pub fn add_elsewhere(&mut self, vantage: &str, exchanges: &[Exchange]) {
-        if let Some(told) = self.pending.last_mut() {
-            told.add_from(vantage, exchanges);
-        }
+        self.pending.add_elsewhere(vantage, exchanges);
     }
 
     fn pack_pending(&mut self) {
@@ -206,21 +204,21 @@ impl Page {
             if packed.len() <= room {
                 break;
             }
-            let told: Vec<Told> = self.pending.iter().map(|it| it.within(*bounds)).collect();
-            packed = self.packer.pack(&told);
+            packed = self.packer.pack(&self.pending.within(*bounds));
         }
         self.chunks.push(packed);
-        self.pending.clear();
+        self.pending = Chunk::default();
     }
 
-    /// The page, with the summary of the rows that were added.
+    /// The page, with the summary of the rows that were added, and how many measured ones each site has.
     #[must_use]
-    pub fn finish(mut self, summary: &Summary) -> String {
-        if !self.pending.is_empty() {
+    pub fn finish(mut self, summary: &Summary, sites: impl Iterator<Item = u64>) -> String {
+        if self.pending.len() > 0 {
             self.pack_pending();
         }
         let end: &[u8] = if self.count == 0 { b"[]" } else { b"]" };
         let _ = self.rows.write_all(end);
+        let chunk = self.chunk();
         let rows = self
             .rows
             .into_inner()
@@ -229,7 +227,7 @@ impl Page {
         let rows = STANDARD.encode(rows.unwrap_or_default());
         let meanings = Packer::of(Compression::default()).pack(&json!({
             "members": MEMBERS,
-            "chunk": CHUNK,
+            "chunk": chunk,
             "verdict": meanings(Verdict::ALL, Verdict::name, Verdict::about),
             "outcome": meanings(Outcome::ALL, Outcome::name, Outcome::about),
             "hint": meanings(Hint::ALL, Hint::name, Hint::about),
@@ -239,7 +237,7 @@ impl Page {
         }));
         let mut out = head(summary);
         out.push_str(&figures::verdicts(summary));
-        out.push_str(&figures::all(summary, &self.sites));
+        out.push_str(&figures::all(summary, sites.collect()));
         out.push_str(ROWS);
         out.push_str(&tables(summary));
         out.push_str("</main>\n<footer><p>Made by ");

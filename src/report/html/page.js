@@ -145,7 +145,12 @@
   function told(number) {
     const chunk = Math.floor(number / words.chunk);
     if (!chunks.has(chunk)) chunks.set(chunk, unpack(`told-${chunk}`));
-    return chunks.get(chunk).then((stories) => stories[number % words.chunk]);
+    return chunks.get(chunk).then(({ commands, stories }) => {
+      const story = stories[number % words.chunk];
+      if (!story.command) return story;
+      const [before, after] = commands[story.command[0]];
+      return { ...story, curl: before + story.command[1] + after };
+    });
   }
 
   async function unfold(tr, it, button) {

@@ -1,5 +1,6 @@
 //! What was exchanged with one endpoint, as much of it as a page has room for. The evidence file has all of it.
 
+use std::borrow::Cow;
 use std::fmt::Write as _;
 
 use serde::Serialize;
@@ -8,6 +9,7 @@ use crate::coding;
 use crate::exchange::{Answer, BodyEnd, Exchange, Reply, Request};
 use crate::story;
 use crate::unseen;
+use crate::wrap::end_of;
 
 /// How much of a row's exchanges is told.
 #[derive(Debug, Clone, Copy)]
@@ -64,11 +66,70 @@ pub(super) const IN_BRIEF: Bounds = Bounds {
     body: 300,
 };
 
+/// What is told of some rows that are packed together.
+#[derive(Debug, Clone, Default, Serialize)]
+pub(super) struct Chunk {
+    /// What stands before and after the address in the commands that send requests again.
+    commands: Vec<[String; 2]>,
+    stories: Vec<Told>,
+    /// A request for each of the commands.
+    #[serde(skip)]
+    requests: Vec<Request>,
+}
+
+impl Chunk {
+    /// Tells of a row as much as the bounds let through.
+    pub(super) fn add(&mut self, exchanges: &[Exchange], given: Bounds) {
+        let mut told = Told {
+            command: exchanges.first().map(|it| self.command(&it.request)),
+            exchanges: Vec::new(),
+            more: 0,
+            given,
+        };
+        told.take(exchanges);
+        self.stories.push(told);
+    }
+
+    /// A command that sends a request again: which one, and for what address.
+    fn command(&mut self, request: &Request) -> (usize, String) {
+        let alike = |it: &Request| {
+            it.method == request.method && it.body == request.body && it.headers == request.headers
+        };
+        let number = self.requests.iter().position(alike).unwrap_or_else(|| {
+            self.requests.push(request.clone());
+            self.commands.push(story::around_address(request));
+            self.commands.len() - 1
+        });
+        (number, story::quoted(&request.url))
+    }
+
+    /// Adds what was exchanged from another vantage with the endpoint of the last row.
+    pub(super) fn add_elsewhere(&mut self, vantage: &str, exchanges: &[Exchange]) {
+        if let Some(told) = self.stories.last_mut() {
+            told.add_from(vantage, exchanges);
+        }
+    }
+
+    /// How many rows it tells of.
+    pub(super) fn len(&self) -> usize {
+        self.stories.len()
+    }
+
+    /// What of it closer bounds let through.
+    pub(super) fn within(&self, bounds: Bounds) -> Self {
+        Self {
+            commands: self.commands.clone(),
+            stories: self.stories.iter().map(|it| it.within(bounds)).collect(),
+            requests: Vec::new(),
+        }
+    }
+}
+
 /// A row's exchanges.
 #[derive(Debug, Clone, Serialize)]
-pub(super) struct Told {
-    /// A command that sends the first request again; empty where nothing was sent.
-    curl: String,
+struct Told {
+    /// The command that sends the first request again, and the address in it; none where nothing was sent.
+    command: Option<(usize, String)>,
     exchanges: Vec<Sent>,
     /// Exchanges that are not told.
     more: usize,
@@ -98,23 +159,8 @@ struct Said {
 }
 
 impl Told {
-    /// Everything that the bounds let through.
-    pub(super) fn of(exchanges: &[Exchange], given: Bounds) -> Self {
-        let mut told = Self {
-            curl: exchanges
-                .first()
-                .map(|it| story::curl(&it.request))
-                .unwrap_or_default(),
-            exchanges: Vec::new(),
-            more: 0,
-            given,
-        };
-        told.take(exchanges);
-        told
-    }
-
     /// Adds what was exchanged from another vantage, as far as there is room.
-    pub(super) fn add_from(&mut self, vantage: &str, exchanges: &[Exchange]) {
+    fn add_from(&mut self, vantage: &str, exchanges: &[Exchange]) {
         let before = self.exchanges.len();
         self.take(exchanges);
         for it in &mut self.exchanges[before..] {
@@ -139,8 +185,7 @@ impl Told {
         }
     }
 
-    /// What of it closer bounds let through.
-    pub(super) fn within(&self, bounds: Bounds) -> Self {
+    fn within(&self, bounds: Bounds) -> Self {
         let mut told = self.clone();
         told.more += told.exchanges.len().saturating_sub(bounds.exchanges);
         told.exchanges.truncate(bounds.exchanges);
@@ -184,7 +229,7 @@ fn sent(exchange: &Exchange, given: Bounds) -> Sent {
         ("total", timing.total_ms),
     ] {
         if let Some(ms) = ms {
-            let _ = write!(times, "{name} {ms:.1} ms, ");
+            let _ = write!(times, "{name} {} ms, ", tenths(ms));
         }
     }
     if let Some(peer) = exchange.connection.peer {
@@ -206,6 +251,17 @@ fn sent(exchange: &Exchange, given: Bounds) -> Sent {
         },
         timing: times.trim_end_matches(", ").to_owned(),
     }
+}
+
+/// A time to a tenth.
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "a time is far below 2^63 tenths, and below nothing only where the file says so"
+)]
+fn tenths(ms: f64) -> String {
+    let tenths = (ms * 10.0).round() as u64;
+    format!("{}.{}", tenths / 10, tenths % 10)
 }
 
 fn asked(request: &Request, given: Bounds) -> Said {
@@ -235,10 +291,12 @@ fn came(answer: &Answer, given: Bounds) -> Said {
     let body = coding::decode(&label, &answer.body.0, false).bytes;
     // Four bytes is the most that a character takes; one character more shows that there was more.
     let most = (given.body + 1) * 4;
-    let text = String::from_utf8_lossy(&body[..body.len().min(most)]);
+    let start = &body[..body.len().min(most)];
+    let text =
+        std::str::from_utf8(start).map_or_else(|_| String::from_utf8_lossy(start), Cow::Borrowed);
     let text = text.trim_end();
-    let shown = text.char_indices().nth(given.body + 1);
-    let mut shown = visible_lines(shown.map_or(text, |(end, _)| &text[..end]));
+    let end = end_of(text, given.body + 1).unwrap_or(text.len());
+    let mut shown = visible_lines(&text[..end]);
     let (headers, more) = answer
         .headers
         .split_at(answer.headers.len().min(given.headers));
@@ -289,8 +347,8 @@ fn add(note: &mut String, said: &str) {
 
 /// Cuts a text after so many characters; whether there was something to cut.
 fn cut(text: &mut String, most: usize) -> bool {
-    match text.char_indices().nth(most) {
-        Some((end, _)) => {
+    match end_of(text, most) {
+        Some(end) => {
             text.truncate(end);
             text.push_str("...");
             true
@@ -301,25 +359,31 @@ fn cut(text: &mut String, most: usize) -> bool {
 
 /// A stranger's text with what would act or hide in it written out: `⟨U+202E⟩`.
 pub(crate) fn visible(text: &str) -> String {
-    shown(text, |_| false)
+    shown(text, false)
 }
 
 /// The same, of several lines.
 fn visible_lines(text: &str) -> String {
-    shown(&text.replace("\r\n", "\n"), |it| matches!(it, '\n' | '\t'))
+    if text.contains('\r') {
+        shown(&text.replace("\r\n", "\n"), true)
+    } else {
+        shown(text, true)
+    }
 }
 
-fn shown(text: &str, keep: impl Fn(char) -> bool) -> String {
-    // Most texts have nothing to hide.
-    if text
-        .bytes()
-        .all(|it| matches!(it, b' '..=b'~') || keep(char::from(it)))
-    {
+/// `lines`: what breaks lines and aligns them stays.
+fn shown(text: &str, lines: bool) -> String {
+    // Most texts have nothing to hide. To look at every byte is quicker than to stop at the first that may.
+    let may_act = text.bytes().fold(false, |may, it| {
+        may | !(matches!(it, b' '..=b'~') | (lines & matches!(it, b'\n' | b'\t')))
+    });
+    if !may_act {
         return text.to_owned();
     }
     let mut shown = String::with_capacity(text.len());
     for it in text.chars() {
-        if (unseen::hides(it) || unseen::acts(it)) && !keep(it) {
+        let stays = lines && matches!(it, '\n' | '\t');
+        if (unseen::hides(it) || unseen::acts(it)) && !stays {
             let _ = write!(shown, "\u{27e8}U+{:04X}\u{27e9}", u32::from(it));
         } else {
             shown.push(it);
@@ -355,15 +419,20 @@ mod tests {
             timing: crate::exchange::Timing::default(),
             connection: crate::exchange::Connection::default(),
         };
-        let told = Told::of(&[exchange.clone(), exchange], IN_BRIEF);
+        let mut chunk = Chunk::default();
+        chunk.add(&[exchange.clone(), exchange.clone()], IN_BRIEF);
+        chunk.add(&[exchange], IN_BRIEF);
+        let told = &chunk.stories[0];
         assert_eq!((told.exchanges.len(), told.more), (1, 1));
         let reply = &told.exchanges[0].reply;
         assert!(reply.line.contains("200") && reply.body.starts_with("xxx"));
         assert!(reply.body.len() < 310 && reply.note.contains("1000"));
+        let [before, after] = &chunk.commands[0];
         assert!(
-            told.curl.contains("https://a.example/mcp"),
+            before.contains("POST") && after.contains("{}"),
             "what was sent is in the command"
         );
+        assert_eq!(chunk.commands.len(), 1, "which both rows share");
     }
 
     #[test]
