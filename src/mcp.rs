@@ -270,7 +270,7 @@ impl Identity {
     fn get(&self, url: &Url, pairs: &[(&str, &str)]) -> Request {
         Request {
             method: "GET".into(),
-            url: url.to_string(),
+            url: url.as_str().to_owned(),
             headers: self.headers(pairs),
             body: String::new(),
         }
@@ -293,7 +293,7 @@ impl Identity {
         );
         Request {
             method: "POST".into(),
-            url: url.to_string(),
+            url: url.as_str().to_owned(),
             headers,
             body: serde_json::to_string(call).unwrap_or_default(),
         }
@@ -314,7 +314,7 @@ impl Identity {
         }
         Request {
             method: "GET".into(),
-            url: url.to_string(),
+            url: url.as_str().to_owned(),
             headers,
             body: String::new(),
         }
@@ -330,7 +330,7 @@ impl Identity {
         headers.extend(version.map(|version| ("MCP-Protocol-Version".into(), version.to_owned())));
         Request {
             method: "DELETE".into(),
-            url: url.to_string(),
+            url: url.as_str().to_owned(),
             headers,
             body: String::new(),
         }

@@ -14,8 +14,8 @@ use anyhow::Context as _;
 use bytes::Bytes;
 use http_body::{Body as HttpBody, Frame, SizeHint};
 use jiff::Timestamp;
-use reqwest::header::{HeaderName, HeaderValue};
-use reqwest::{Client, Method, Response};
+use reqwest::header::{CONNECTION, HeaderName, HeaderValue};
+use reqwest::{Client, ClientBuilder, Method, Response};
 use tokio::time::{Instant, timeout_at};
 use url::{Host, Url};
 
@@ -34,8 +34,9 @@ use crate::sse::Parser;
 use crate::target::AddressPolicy;
 use crate::trust;
 
-/// Headers read of one answer at most; hyper bounds their bytes at some 400 KiB.
-const HEADER_COUNT: usize = 256;
+/// Headers read of one answer at most; hyper bounds their bytes at some 400 KiB. Who sends more than its usual 100 is
+/// asked again with room for these: to hold it for everyone costs every probe a fortieth of its time.
+const MOST_HEADERS: usize = 1024;
 
 /// What is read of a web page: its title and its words stand at the start, in bytes.
 const PAGE_LIMIT: usize = 16 << 10;
@@ -95,6 +96,8 @@ impl Default for Reach {
 #[derive(Debug, Clone)]
 pub struct Prober {
     client: Client,
+    /// For those who send more headers than usual.
+    roomy: Client,
     resolver: Resolver,
     limits: Limits,
     policy: Arc<AddressPolicy>,
@@ -308,6 +311,30 @@ impl reqwest::dns::Resolve for Found {
     }
 }
 
+/// A client that takes one way as it was found, keeps no connection, and follows nothing.
+fn client_builder(tls: rustls::ClientConfig, limits: Limits) -> ClientBuilder {
+    let builder = Client::builder();
+    // A connection lives for one exchange under a deadline: this, and the keep-alives below, would each be a system
+    // call for nothing.
+    #[cfg(target_os = "linux")]
+    let builder = builder.tcp_user_timeout(None);
+    builder
+        .tls_backend_preconfigured(tls)
+        .dns_resolver(Arc::new(Found))
+        .connect_timeout(limits.connect)
+        .redirect(reqwest::redirect::Policy::none())
+        .pool_max_idle_per_host(0)
+        .tcp_keepalive(None)
+        .tcp_keepalive_interval(None)
+        .tcp_keepalive_retries(None)
+        .retry(reqwest::retry::never())
+        .referer(false)
+        .no_proxy()
+        // Both are for a recipient to read over (RFC 9112 §5.1, §5.2).
+        .http1_allow_obsolete_multiline_headers_in_responses(true)
+        .http1_allow_spaces_after_header_name_in_responses(true)
+}
+
 impl Prober {
     /// A prober that reaches targets in this way, in this name.
     ///
@@ -325,31 +352,12 @@ impl Prober {
         tls.resumption = rustls::client::Resumption::store(Arc::new(NoSessions));
         tls.client_auth_cert_resolver = Arc::new(NoCertificate);
         let resolver = Resolver::new(dns_server, limits.connect, questions, Arc::clone(&policy))?;
-        let client = Client::builder();
-        // A connection lives for one exchange under a deadline: this, and the keep-alives below, would each be a system
-        // call for nothing.
-        #[cfg(target_os = "linux")]
-        let client = client.tcp_user_timeout(None);
-        let client = client
-            .tls_backend_preconfigured(tls)
-            .dns_resolver(Arc::new(Found))
-            .connect_timeout(limits.connect)
-            .redirect(reqwest::redirect::Policy::none())
-            .pool_max_idle_per_host(0)
-            .tcp_keepalive(None)
-            .tcp_keepalive_interval(None)
-            .tcp_keepalive_retries(None)
-            .retry(reqwest::retry::never())
-            .referer(false)
-            .no_proxy()
-            .http1_max_headers(HEADER_COUNT)
-            // Both are for a recipient to read over (RFC 9112 §5.1, §5.2).
-            .http1_allow_obsolete_multiline_headers_in_responses(true)
-            .http1_allow_spaces_after_header_name_in_responses(true)
-            .build()
-            .context("cannot set up the HTTP client")?;
+        let builder = || client_builder(tls.clone(), limits);
+        let client = builder().build();
+        let roomy = builder().http1_max_headers(MOST_HEADERS).build();
         Ok(Self {
-            client,
+            client: client.context("cannot set up the HTTP client")?,
+            roomy: roomy.context("cannot set up the HTTP client")?,
             resolver,
             limits,
             policy,
@@ -357,9 +365,8 @@ impl Prober {
         })
     }
 
-    /// Finds the way to the host of a URL.
-    pub async fn find(&self, url: &str) -> Way {
-        let to = Url::parse(url).ok();
+    /// Finds the way to the host of a URL; there is none to nowhere.
+    pub async fn find(&self, to: Option<Url>) -> Way {
         let (addresses, took) = match to.as_ref().and_then(Url::host) {
             _ if to
                 .as_ref()
@@ -411,12 +418,12 @@ impl Prober {
             endpoint,
             ask.attempt,
             ask.leg,
-            ask.request.clone(),
+            &ask.request,
             total,
             way,
         );
         sending.on_leaving = on_leaving;
-        let reply = match sending.open(way.to.as_ref()).await {
+        let reply = match sending.open(way.to.as_ref(), &turn).await {
             Ok(response) if ask.leg == Leg::SseStream => {
                 // Boxed, because it is rare and large.
                 return Box::pin(sending.converse(response, &ask.version, turn)).await;
@@ -444,7 +451,7 @@ struct Sending<'a> {
     endpoint: u32,
     attempt: u8,
     leg: Leg,
-    request: Request,
+    request: &'a Request,
     started_at: Timestamp,
     deadline: Instant,
     phases: Arc<Phases>,
@@ -469,7 +476,7 @@ impl<'a> Sending<'a> {
         endpoint: u32,
         attempt: u8,
         leg: Leg,
-        request: Request,
+        request: &'a Request,
         total: Duration,
         way: &'a Way,
     ) -> Self {
@@ -490,13 +497,35 @@ impl<'a> Sending<'a> {
         }
     }
 
-    /// Sends the request and waits for the status line and headers.
-    async fn open(&mut self, to: Option<&Url>) -> Result<Response, Fault> {
+    /// Sends the request and waits for the status line and headers. Where those are more than usual, it is sent once
+    /// more in a turn of its own: what there was no room for is no verdict on anyone.
+    async fn open<T: Future<Output = ()>>(
+        &mut self,
+        to: Option<&Url>,
+        turn: impl Fn() -> T,
+    ) -> Result<Response, Fault> {
+        match self.open_by(&self.prober.client, to).await {
+            Err(Fault::Dropped(Drop::HeadersOverLimit)) => {}
+            opened => return opened,
+        }
+        // Boxed, because it is rare and large.
+        Box::pin(async {
+            turn().await;
+            let total = self.deadline - self.phases.start;
+            self.phases = Arc::new(Phases::new(self.way));
+            self.started_at = Timestamp::now();
+            self.deadline = self.phases.start + total;
+            self.open_by(&self.prober.roomy, to).await
+        })
+        .await
+    }
+
+    async fn open_by(&mut self, client: &Client, to: Option<&Url>) -> Result<Response, Fault> {
         let url = to.ok_or(Fault::Local(LocalFault::Instrument))?.clone();
         self.way.addresses.as_ref().map_err(|fault| *fault)?;
         let method = Method::from_bytes(self.request.method.as_bytes())
             .map_err(|_| Fault::Local(LocalFault::Instrument))?;
-        let mut builder = self.prober.client.request(method, url);
+        let mut builder = client.request(method, url);
         for (name, value) in &self.request.headers {
             let name = HeaderName::from_bytes(name.as_bytes())
                 .map_err(|_| Fault::Local(LocalFault::Instrument))?;
@@ -504,6 +533,8 @@ impl<'a> Sending<'a> {
                 HeaderValue::from_str(value).map_err(|_| Fault::Local(LocalFault::Instrument))?;
             builder = builder.header(name, value);
         }
+        // No connection is kept, and who keeps none says so (RFC 9112 §9.3). HTTP/2 has no such header.
+        builder = builder.header(CONNECTION, "close");
         let text = Bytes::from(self.request.body.clone());
         builder = builder.body(reqwest::Body::wrap(Written {
             left: Some(text).filter(|it| !it.is_empty()),
@@ -557,7 +588,7 @@ impl<'a> Sending<'a> {
             attempt: self.attempt,
             leg: self.leg,
             started_at: self.started_at,
-            request: self.request,
+            request: self.request.clone(),
             reply,
             timing: self.phases.timing(self.first_byte),
             connection: self.connection,
@@ -657,7 +688,7 @@ impl<'a> Sending<'a> {
                     // The endpoint was found: from here on the whole deadline counts.
                     self.deadline = Instant::now() + self.prober.limits.total;
                     waiting_for = Stage::SseNoResponse;
-                    let posted = self.post(&endpoint, version).await;
+                    let posted = self.post(&endpoint, version, &turn).await;
                     let is_final = !matches!(posted.answer(), Some(answer) if (200..300).contains(&answer.status) && !classify::has_envelope(answer));
                     message = Some(posted);
                     if is_final {
@@ -676,7 +707,12 @@ impl<'a> Sending<'a> {
     }
 
     /// POSTs `initialize` to the endpoint that a stream named.
-    async fn post(&self, endpoint: &Url, version: &str) -> Exchange {
+    async fn post<T: Future<Output = ()>>(
+        &self,
+        endpoint: &Url,
+        version: &str,
+        turn: impl Fn() -> T,
+    ) -> Exchange {
         let mut request = self.prober.identity.initialize(endpoint, version);
         // What the stream was opened with beside our own headers goes with its messages.
         let further: Vec<(String, String)> = self
@@ -692,11 +728,11 @@ impl<'a> Sending<'a> {
             self.endpoint,
             self.attempt,
             Leg::SseMessage,
-            request,
+            &request,
             self.prober.limits.total,
             self.way,
         );
-        let reply = match sending.open(Some(endpoint)).await {
+        let reply = match sending.open(Some(endpoint), turn).await {
             Ok(response) => sending.read(response).await,
             Err(fault) => Reply::Fault(fault),
         };

@@ -417,7 +417,7 @@ impl Clerk<'_> {
             half_time: false,
             version: mcp::ASKED_VERSION.to_owned(),
         };
-        let way = self.prober.find(url.as_str()).await;
+        let way = self.prober.find(Some(url.clone())).await;
         let exchanges = self
             .prober
             .send(0, &ask, &way, None, || std::future::ready(()))

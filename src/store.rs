@@ -111,17 +111,18 @@ impl Record {
         }
     }
 
-    fn read(line: &[u8]) -> serde_json::Result<Self> {
-        if line.starts_with(b"{\"skipped\"") {
-            return serde_json::from_slice(line).map(Self::Skipped);
-        }
-        if line.starts_with(b"{\"refused\"") {
-            return serde_json::from_slice(line).map(Self::Refused);
-        }
-        if line.starts_with(b"{\"doubt\"") {
-            return serde_json::from_slice(line).map(Self::Doubt);
-        }
-        serde_json::from_slice(line).map(|exchange| Self::Exchange(Box::new(exchange)))
+    fn read(line: &[u8]) -> Result<Self> {
+        // Checked as a whole, it need not be checked string by string.
+        let line = std::str::from_utf8(line)?;
+        Ok(if line.starts_with("{\"skipped\"") {
+            Self::Skipped(serde_json::from_str(line)?)
+        } else if line.starts_with("{\"refused\"") {
+            Self::Refused(serde_json::from_str(line)?)
+        } else if line.starts_with("{\"doubt\"") {
+            Self::Doubt(serde_json::from_str(line)?)
+        } else {
+            Self::Exchange(serde_json::from_str(line)?)
+        })
     }
 }
 
@@ -578,7 +579,7 @@ fn replace_with(
         if private {
             std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
         }
-        let mut writer = BufWriter::new(options.open(&draft)?);
+        let mut writer = BufWriter::with_capacity(64 << 10, options.open(&draft)?);
         write(&mut writer)?;
         let file = writer
             .into_inner()

@@ -311,7 +311,7 @@ impl Watching {
 async fn ask(prober: &Prober, target: &Target, terms: &Terms) -> Vec<Exchange> {
     let mut exchanges = Vec::new();
     while let Next::Ask(ask) | Next::Later(ask) = inquiry::next(target, &exchanges, terms) {
-        let way = prober.find(&ask.request.url).await;
+        let way = prober.find(Url::parse(&ask.request.url).ok()).await;
         let turn = || std::future::ready(());
         exchanges.extend(prober.send(target.endpoint, &ask, &way, None, turn).await);
     }

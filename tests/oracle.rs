@@ -176,7 +176,8 @@ impl Inquiry {
     }
 
     async fn send(&mut self, ask: &Ask) {
-        let way = self.prober.find(&ask.request.url).await;
+        let to = Url::parse(&ask.request.url).ok();
+        let way = self.prober.find(to).await;
         self.exchanges.extend(
             self.prober
                 .send(0, ask, &way, None, || std::future::ready(()))

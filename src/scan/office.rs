@@ -280,7 +280,12 @@ impl Office {
         let mut wait = SHORTAGE_WAIT;
         let answers = self.answers.load(Ordering::Relaxed);
         loop {
-            let way = self.prober.find(&ask.request.url).await;
+            let to = if ask.request.url == home.as_str() {
+                Some(home.clone())
+            } else {
+                Url::parse(&ask.request.url).ok()
+            };
+            let way = self.prober.find(to).await;
             // A redirect can lead to another site: it is asked in that site's lane.
             let elsewhere = way
                 .to

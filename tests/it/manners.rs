@@ -82,6 +82,14 @@ fn works(_: usize, id: i64) -> Option<Vec<u8>> {
     ))
 }
 
+/// An MCP server behind so many headers.
+fn works_behind(headers: usize, id: i64) -> Option<Vec<u8>> {
+    let whole = works(0, id)?;
+    let (head, rest) = whole.split_at(whole.iter().position(|it| *it == b'\n')? + 1);
+    let more = "X-More: and more\r\n".repeat(headers);
+    Some([head, more.as_bytes(), rest].concat())
+}
+
 fn rests_once(number: usize, id: i64) -> Option<Vec<u8>> {
     if number > 0 {
         return works(number, id);
@@ -187,4 +195,28 @@ fn an_address_has_a_cap_of_its_own_whatever_the_gap() {
         span * 10 >= Duration::from_millis(8 * 50) * 9,
         "nine requests within {span:?}"
     );
+}
+
+#[test]
+fn more_headers_than_usual_are_read_in_a_turn_of_their_own_and_too_many_are_not() {
+    let usual = Host::at(41, |_, id| works_behind(90, id));
+    let many = Host::at(42, |_, id| works_behind(300, id));
+    let too_many = Host::at(43, |_, id| works_behind(2000, id));
+    let rows = scanned(&[&usual, &many, &too_many], 1, &["--gap", "150ms"]);
+    for (host, requests, said) in [
+        (&usual, 1, "success/json"),
+        (&many, 2, "success/json"),
+        (&too_many, 2, "connection_dropped/headers_over_limit"),
+    ] {
+        assert_eq!(rows[&format!("{}?0", host.url)], said);
+        let asked = host.asked();
+        assert_eq!(asked.len(), requests, "{said}");
+        for pair in asked.windows(2) {
+            let gap = pair[1] - pair[0];
+            assert!(
+                gap >= Duration::from_millis(140),
+                "asked again after {gap:?}"
+            );
+        }
+    }
 }
