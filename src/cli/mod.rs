@@ -11,6 +11,7 @@ mod fetch;
 mod forecast;
 mod gauntlet;
 mod lists;
+mod machine;
 mod merge;
 mod options;
 mod report;

@@ -16,7 +16,6 @@ use crate::periodic::file::Flaw;
 use crate::periodic::plan::Flag;
 use crate::probe::{Prober, Reach};
 use crate::registry::{OFFICIAL, Walk};
-use crate::resolve::{QUESTION_SOCKETS, QUESTIONS};
 use crate::road::Pace;
 use crate::roll::{self, Aim, Entry, Freezer};
 use crate::sampling::{Sampling, Unit};
@@ -26,6 +25,7 @@ use crate::store::{RunDir, file};
 use crate::target::{Shard, Suffixes, Target};
 use crate::watch::Watch;
 
+use super::machine;
 use super::options::Asking;
 use super::say;
 
@@ -185,7 +185,7 @@ impl Setup {
             headers,
             watch,
         } = prepared;
-        let fits = fitting(self.asking.width);
+        let fits = machine::fitting(self.asking.width);
         let reach = Reach {
             questions: fits.questions,
             ..self.asking.reach()?
@@ -389,40 +389,6 @@ pub(super) fn require_contact(asking: &Asking, targets: &[Target]) -> Result<()>
         );
     }
     Ok(())
-}
-
-/// What this machine's file descriptors allow.
-struct Fits {
-    /// Requests in flight.
-    width: usize,
-    /// Names being looked up.
-    questions: usize,
-}
-
-/// Fits a width to this machine's file descriptors. The limit is raised as far as it goes.
-fn fitting(width: usize) -> Fits {
-    /// For the run's files, and what the runtime holds.
-    const OURS: usize = 64;
-    let questions = QUESTIONS.min(width);
-    let wanted = width + questions * QUESTION_SOCKETS + OURS;
-    let limit = rlimit::increase_nofile_limit(u64::try_from(wanted).unwrap_or(u64::MAX));
-    let limit = limit.map_or(wanted, |it| usize::try_from(it).unwrap_or(usize::MAX));
-    if limit >= wanted {
-        return Fits { width, questions };
-    }
-    let questions = questions.min(limit / 8).max(16);
-    let fits = limit
-        .saturating_sub(questions * QUESTION_SOCKETS + OURS)
-        .max(16);
-    if fits < width {
-        say(&format!(
-            "{limit} open files allow {fits} requests in flight, not {width}; raise the limit with ulimit -n"
-        ));
-    }
-    Fits {
-        width: width.min(fits),
-        questions,
-    }
 }
 
 /// The targets of a frozen list, and the headers that they are sent.
