@@ -29,6 +29,9 @@ pub(crate) struct Plan {
     /// The census [default: mcp-census beside the folder of this program]
     #[arg(long)]
     pub(crate) binary: Option<PathBuf>,
+    /// A harness whose bare loops are run, built in another way [default: this one]
+    #[arg(long)]
+    pub(crate) loops: Option<PathBuf>,
     /// Where lists and runs are written, and removed again [default: the system's folder for that]
     #[arg(long)]
     pub(crate) scratch: Option<PathBuf>,
@@ -48,6 +51,7 @@ pub(crate) struct Figure {
 /// What all figures use.
 pub(crate) struct Bench {
     pub(crate) binary: PathBuf,
+    loops: PathBuf,
     pub(crate) scratch: tempfile::TempDir,
     pub(crate) rounds: usize,
     pub(crate) modules: Option<PathBuf>,
@@ -96,6 +100,7 @@ impl Bench {
         }?;
         Ok(Self {
             binary,
+            loops: plan.loops.clone().map_or_else(std::env::current_exe, Ok)?,
             scratch,
             rounds: plan.rounds.max(1),
             modules: plan.modules.clone(),
@@ -147,6 +152,33 @@ impl Bench {
             files: scan.files,
         };
         cost::of(bounds, &command)
+    }
+
+    /// A bare loop; that every answer was good is part of it.
+    pub(crate) fn bare(
+        &self,
+        kind: &str,
+        list: &Path,
+        width: usize,
+        further: &[&str],
+    ) -> Result<Cost> {
+        let mut command: Vec<OsString> = vec![self.loops.clone().into()];
+        command.extend(["client", kind, "--list"].map(OsString::from));
+        command.push(list.into());
+        command.extend(["--width".into(), width.to_string().into()]);
+        command.extend(further.iter().map(OsString::from));
+        let bounds = Bounds {
+            core: Some(CORE),
+            files: None,
+        };
+        let cost = cost::of(bounds, &command)?;
+        let wanted = std::fs::read_to_string(list)?.lines().count();
+        ensure!(
+            cost.said.trim() == wanted.to_string(),
+            "{kind}: {} of {wanted} answered",
+            cost.said.trim()
+        );
+        Ok(cost)
     }
 
     /// How many rows of the last scan have which verdict, and which outcome.
@@ -268,27 +300,6 @@ pub(crate) fn all_succeeded(bench: &Bench, rows: usize) -> Result<()> {
         "not every server was found working: {counts:?}"
     );
     Ok(())
-}
-
-/// A bare loop; that every answer was good is part of it.
-pub(crate) fn bare(kind: &str, list: &Path, width: usize, further: &[&str]) -> Result<Cost> {
-    let mut command: Vec<OsString> = vec![std::env::current_exe()?.into()];
-    command.extend(["client", kind, "--list"].map(OsString::from));
-    command.push(list.into());
-    command.extend(["--width".into(), width.to_string().into()]);
-    command.extend(further.iter().map(OsString::from));
-    let bounds = Bounds {
-        core: Some(CORE),
-        files: None,
-    };
-    let cost = cost::of(bounds, &command)?;
-    let wanted = std::fs::read_to_string(list)?.lines().count();
-    ensure!(
-        cost.said.trim() == wanted.to_string(),
-        "{kind}: {} of {wanted} answered",
-        cost.said.trim()
-    );
-    Ok(cost)
 }
 
 /// The host that an address of a list names.

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
 use clap::ValueEnum;
+use futures_util::StreamExt as _;
 use mcp_census::resolve::{QUESTIONS, Resolver};
 use mcp_census::target::AddressPolicy;
 use mcp_census::trust;
@@ -29,9 +30,10 @@ const BODY: &str = r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"p
 pub(crate) enum Kind {
     /// tokio sockets, one thread, over TLS with rustls where the list says https.
     Sockets,
-    /// reqwest as it is, connection pool off, one client, tokio's default runtime.
+    /// reqwest as it is first written: one client, connection pool off, tokio's default runtime, and all requests driven
+    /// by one stream in `main`.
     Reqwest,
-    /// The same on one thread.
+    /// reqwest with its runtime on one thread, a task for each request in flight.
     ReqwestOneThread,
 }
 
@@ -118,11 +120,15 @@ pub(crate) fn run(client: &Client) -> Result<usize> {
                     .pool_max_idle_per_host(0)
                     .no_proxy()
                     .build()?;
-                each(places, client.width, move |place| {
+                let ask = move |place: Arc<Place>| {
                     let client = client_.clone();
                     async move { ask(&client, &place).await }
-                })
-                .await
+                };
+                if client.kind == Kind::Reqwest {
+                    Ok(stream(places, client.width, ask).await)
+                } else {
+                    each(places, client.width, ask).await
+                }
             }
         }
     })
@@ -155,6 +161,23 @@ where
         good += worker?;
     }
     Ok(good)
+}
+
+/// The same, all in one future.
+async fn stream<F>(places: Vec<Place>, width: usize, ask: impl Fn(Arc<Place>) -> F) -> usize
+where
+    F: Future<Output = Result<()>>,
+{
+    let good = AtomicUsize::new(0);
+    futures_util::stream::iter(places)
+        .for_each_concurrent(width, |place| {
+            let asked = ask(Arc::new(place));
+            async {
+                good.fetch_add(usize::from(asked.await.is_ok()), Ordering::Relaxed);
+            }
+        })
+        .await;
+    good.into_inner()
 }
 
 /// `https://h7.test:18080/mcp/1`, by hand, so that the limit pays for nothing else.

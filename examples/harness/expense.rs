@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Result, bail};
 
-use crate::bench::{Bench, CORE, Figure, Scan, all_succeeded, bare, described, middle, ratio};
+use crate::bench::{Bench, CORE, Figure, Scan, all_succeeded, described, middle, ratio};
 use crate::cost::{self, Bounds, Cost};
 use crate::latency::Latency;
 use crate::lists::{self, Hosts};
@@ -20,9 +20,9 @@ pub(crate) fn plain(bench: &Bench) -> Result<Vec<Figure>> {
     let places = lists::one_each(HOSTS);
     let list = bench.list(&places, "http", Hosts::Addresses, servers.port)?;
     let [sockets, reqwest, one_thread, scan] = bench.rounds([
-        &|| bare("sockets", &list, WIDTH, &[]),
-        &|| bare("reqwest", &list, WIDTH, &[]),
-        &|| bare("reqwest-one-thread", &list, WIDTH, &[]),
+        &|| bench.bare("sockets", &list, WIDTH, &[]),
+        &|| bench.bare("reqwest", &list, WIDTH, &[]),
+        &|| bench.bare("reqwest-one-thread", &list, WIDTH, &[]),
         &|| bench.scan(&list, &Scan::wide(WIDTH)),
     ])?;
     all_succeeded(bench, places.len())?;
@@ -75,11 +75,11 @@ pub(crate) fn tls(bench: &Bench) -> Result<Vec<Figure>> {
     let dns = servers.dns.to_string();
     let scan = Scan::wide(WIDTH).with(["--ca-cert", &ca, "--dns-server", &dns]);
     // Certificates are made when they are first asked for: that is no part of any round.
-    bare("sockets", &named, WIDTH, &["--ca", &ca])?;
+    bench.bare("sockets", &named, WIDTH, &["--ca", &ca])?;
     let [sockets, resolving, reqwest, scans] = bench.rounds([
-        &|| bare("sockets", &named, WIDTH, &["--ca", &ca]),
-        &|| bare("sockets", &named, WIDTH, &["--ca", &ca, "--dns", &dns]),
-        &|| bare("reqwest", &named, WIDTH, &["--ca", &ca]),
+        &|| bench.bare("sockets", &named, WIDTH, &["--ca", &ca]),
+        &|| bench.bare("sockets", &named, WIDTH, &["--ca", &ca, "--dns", &dns]),
+        &|| bench.bare("reqwest", &named, WIDTH, &["--ca", &ca]),
         &|| bench.scan(&named, &scan),
     ])?;
     all_succeeded(bench, places.len())?;
@@ -120,11 +120,11 @@ fn addressed_tls(bench: &Bench, servers: &Servers, root: &Path) -> Result<Figure
     )?;
     let ca = root.display().to_string();
     let scan = Scan::wide(WIDTH).with(["--ca-cert", &ca]);
-    bare("sockets", &list, WIDTH, &["--ca", &ca])?;
-    let [sockets, scans] = bench
-        .rounds([&|| bare("sockets", &list, WIDTH, &["--ca", &ca]), &|| {
-            bench.scan(&list, &scan)
-        }])?;
+    bench.bare("sockets", &list, WIDTH, &["--ca", &ca])?;
+    let [sockets, scans] = bench.rounds([
+        &|| bench.bare("sockets", &list, WIDTH, &["--ca", &ca]),
+        &|| bench.scan(&list, &scan),
+    ])?;
     all_succeeded(bench, places.len())?;
     Ok(Figure {
         what: format!("the same, {HOSTS} addresses, no DNS"),
@@ -148,8 +148,8 @@ pub(crate) fn names(bench: &Bench) -> Result<Vec<Figure>> {
     let dns = servers.dns.to_string();
     let scan = Scan::wide(WIDTH).with(["--dns-server", &dns]);
     let [sockets, resolving, scans] = bench.rounds([
-        &|| bare("sockets", &list, WIDTH, &[]),
-        &|| bare("sockets", &list, WIDTH, &["--dns", &dns]),
+        &|| bench.bare("sockets", &list, WIDTH, &[]),
+        &|| bench.bare("sockets", &list, WIDTH, &["--dns", &dns]),
         &|| bench.scan(&list, &scan),
     ])?;
     all_succeeded(bench, places.len())?;
