@@ -38,6 +38,9 @@ pub(crate) struct Plan {
     /// A folder whose `node_modules` have the official TypeScript SDK, for `peers`
     #[arg(long)]
     pub(crate) modules: Option<PathBuf>,
+    /// A Python that has the official Python SDK, for `peers`
+    #[arg(long)]
+    pub(crate) python: Option<PathBuf>,
 }
 
 /// A line of the table.
@@ -55,6 +58,7 @@ pub(crate) struct Bench {
     pub(crate) scratch: tempfile::TempDir,
     pub(crate) rounds: usize,
     pub(crate) modules: Option<PathBuf>,
+    pub(crate) python: Option<PathBuf>,
 }
 
 /// How a scan is made.
@@ -104,6 +108,7 @@ impl Bench {
             scratch,
             rounds: plan.rounds.max(1),
             modules: plan.modules.clone(),
+            python: plan.python.clone(),
         })
     }
 

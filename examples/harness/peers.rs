@@ -1,4 +1,4 @@
-//! What people would scan with today: aiohttp, and the official TypeScript SDK, on the same servers.
+//! What people would scan with today: aiohttp, and the official SDKs, on the same servers.
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -10,73 +10,95 @@ use crate::cost::{self, Bounds, Cost};
 use crate::lists::{self, Hosts};
 use crate::server::{Serve, Servers};
 
-const AIOHTTP: &str = include_str!("peers/ask.py");
-const SDK: &str = include_str!("peers/ask.mjs");
-
-/// How much faster a whole scan is than each of them.
-pub(crate) fn peers(bench: &Bench) -> Result<Vec<Figure>> {
-    let servers = Servers::start(&Serve::default())?;
-    let mut figures = vec![against(bench, &servers, "aiohttp", 20_000, "4 times")?];
-    if bench.modules.is_some() {
-        figures.push(against(
-            bench,
-            &servers,
-            "TypeScript SDK",
-            1_000,
-            "30 times",
-        )?);
-    }
-    Ok(figures)
+/// A client that is written as its documentation says.
+struct Peer<'a> {
+    name: &'static str,
+    /// What runs it.
+    program: OsString,
+    script: &'static str,
+    /// What it is given after the list and the width.
+    further: Option<&'a Path>,
+    hosts: u32,
+    width: usize,
+    wanted: &'static str,
 }
 
-fn against(
-    bench: &Bench,
-    servers: &Servers,
-    peer: &str,
-    hosts: u32,
-    wanted: &'static str,
-) -> Result<Figure> {
+/// How much faster a whole scan is than each of them. The SDKs are run where it is said where they are.
+pub(crate) fn peers(bench: &Bench) -> Result<Vec<Figure>> {
+    let servers = Servers::start(&Serve::default())?;
+    let mut peers = vec![Peer {
+        name: "aiohttp",
+        program: "python3".into(),
+        script: include_str!("peers/aiohttp.py"),
+        further: None,
+        hosts: 20_000,
+        width: 256,
+        wanted: "4 times",
+    }];
+    peers.extend(bench.modules.as_deref().map(|modules| Peer {
+        name: "the TypeScript SDK",
+        program: "node".into(),
+        script: include_str!("peers/sdk.mjs"),
+        further: Some(modules),
+        hosts: 1_000,
+        width: 256,
+        wanted: "30 times",
+    }));
+    peers.extend(bench.python.as_deref().map(|python| Peer {
+        name: "the Python SDK",
+        program: python.into(),
+        script: include_str!("peers/sdk.py"),
+        further: None,
+        hosts: 300,
+        width: 64,
+        wanted: "30 times",
+    }));
+    peers
+        .iter()
+        .map(|peer| against(bench, &servers, peer))
+        .collect()
+}
+
+fn against(bench: &Bench, servers: &Servers, peer: &Peer<'_>) -> Result<Figure> {
     const WIDTH: usize = 256;
-    let few = bench.list(
-        &lists::one_each(hosts),
-        "http",
-        Hosts::Addresses,
-        servers.port,
-    )?;
-    let places = lists::one_each(20_000);
-    let list = bench.list(&places, "http", Hosts::Addresses, servers.port)?;
-    let [theirs, ours] = bench.rounds([&|| ask(bench, peer, &few, hosts, WIDTH), &|| {
+    let list = |hosts| {
+        let places = lists::one_each(hosts);
+        bench.list(&places, "http", Hosts::Addresses, servers.port)
+    };
+    let (few, all) = (list(peer.hosts)?, 20_000);
+    let list = list(all)?;
+    let [theirs, ours] = bench.rounds([&|| ask(bench, peer, &few), &|| {
         bench.scan(&list, &Scan::wide(WIDTH))
     }])?;
-    all_succeeded(bench, places.len())?;
+    all_succeeded(bench, all as usize)?;
     let longer = ratio(&theirs, &ours, |it| it.wall);
-    let more = places.len() as f64 / f64::from(hosts);
+    let more = f64::from(all) / f64::from(peer.hosts);
     Ok(Figure {
-        what: format!("a whole scan's throughput against {peer}'s"),
-        wanted,
+        what: format!("a whole scan's throughput against that of {}", peer.name),
+        wanted: peer.wanted,
         measured: format!("{:.1} times", longer * more),
     })
 }
 
-fn ask(bench: &Bench, peer: &str, list: &Path, hosts: u32, width: usize) -> Result<Cost> {
-    let (program, script, name) = match peer {
-        "aiohttp" => ("python3", AIOHTTP, "ask.py"),
-        _ => ("node", SDK, "ask.mjs"),
-    };
-    let path = bench.scratch.path().join(name);
-    std::fs::write(&path, script).context("cannot write a script")?;
-    let mut command: Vec<OsString> = vec![program.into(), path.into(), list.into()];
-    command.push(width.to_string().into());
-    command.extend(bench.modules.iter().map(|it| it.clone().into()));
+fn ask(bench: &Bench, peer: &Peer<'_>, list: &Path) -> Result<Cost> {
+    let path = bench.scratch.path().join("peer");
+    // Node tells a module by its name.
+    let path = path.with_extension(if peer.program == "node" { "mjs" } else { "py" });
+    std::fs::write(&path, peer.script).context("cannot write a script")?;
+    let mut command: Vec<OsString> = vec![peer.program.clone(), path.into(), list.into()];
+    command.push(peer.width.to_string().into());
+    command.extend(peer.further.map(OsString::from));
     let bounds = Bounds {
         core: Some(CORE),
         files: None,
     };
     let cost = cost::of(bounds, &command)?;
     ensure!(
-        cost.said.trim() == hosts.to_string(),
-        "{peer}: {} of {hosts} answered",
-        cost.said.trim()
+        cost.said.trim() == peer.hosts.to_string(),
+        "{}: {} of {} answered",
+        peer.name,
+        cost.said.trim(),
+        peer.hosts
     );
     Ok(cost)
 }
