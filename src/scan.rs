@@ -2,6 +2,7 @@
 //! Reading lists is `cli`'s and `list`'s affair; what the evidence says is `reckon`'s.
 
 mod issuers;
+mod ledger;
 mod office;
 mod permission;
 
@@ -12,7 +13,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result};
 use jiff::Timestamp;
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::oneshot;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
@@ -33,12 +34,6 @@ use crate::sampling::Sampling;
 use crate::store::{RunDir, file};
 use crate::target::{Secrets, Suffixes, Target, scatter};
 use crate::watch::Watch;
-
-/// Records that may wait for the writer: enough to ride out a slow disk, few enough to bound memory.
-const QUEUE: usize = 512;
-
-/// How long records are gathered before they are written together.
-const MOMENT: Duration = Duration::from_millis(5);
 
 /// A timer is always due within this.
 const BEAT: Duration = Duration::from_millis(200);
@@ -124,11 +119,11 @@ pub async fn run(run: Run, stop: Stop, show_progress: bool) -> Result<Manifest> 
         manifest.seed,
     );
 
-    let (records, queue) = mpsc::channel(QUEUE);
+    let (ledger, binder) = ledger::ledger();
     let mut writer = dir.append_evidence()?;
     let failed = stop.clone();
     let writing = tokio::task::spawn_blocking(move || {
-        let written = drain(queue, &mut writer);
+        let written = binder.write_all(&mut writer);
         if written.is_err() {
             // Nothing that cannot be kept is asked for.
             failed.soft.cancel();
@@ -146,7 +141,7 @@ pub async fn run(run: Run, stop: Stop, show_progress: bool) -> Result<Manifest> 
         terms,
         stop: stop.clone(),
         counts: Arc::clone(&counts),
-        records,
+        ledger,
         unfinished: AtomicBool::new(false),
         targets,
         begun: Mutex::new(begun),
@@ -194,7 +189,7 @@ pub async fn run(run: Run, stop: Stop, show_progress: bool) -> Result<Manifest> 
         .lock()
         .unwrap_or_else(PoisonError::into_inner);
     note_most_asked(&mut manifest, &office);
-    // The writer ends when the last sender is gone.
+    // The writer ends when nothing more can come.
     drop(office);
     writing.await.context("the writer failed")??;
     manifest.ended_at = Some(Timestamp::now());
@@ -319,23 +314,6 @@ fn open_inquiries(
         }
     }
     Ok((open, begun))
-}
-
-/// Writes what comes, in batches: everything that has come in a moment goes to the operating system together.
-fn drain(
-    mut queue: mpsc::Receiver<Vec<u8>>,
-    writer: &mut crate::store::EvidenceWriter,
-) -> Result<()> {
-    while let Some(record) = queue.blocking_recv() {
-        writer.add(&record)?;
-        // A wake-up for each record would cost more than the record.
-        std::thread::sleep(MOMENT);
-        while let Ok(record) = queue.try_recv() {
-            writer.add(&record)?;
-        }
-        writer.flush()?;
-    }
-    writer.flush()
 }
 
 #[cfg(test)]

@@ -126,18 +126,24 @@ impl Record {
     }
 }
 
-/// What most lines of evidence fit into, in bytes.
-const USUAL_LINE: usize = 2048;
-
 /// A line of the evidence file: an [`Exchange`], or what was [`Skipped`] or [`Refused`], as it stands there.
 ///
 /// # Errors
 /// Never for these: both are plain data.
 pub fn line(record: &impl Serialize) -> Result<Vec<u8>> {
-    let mut line = Vec::with_capacity(USUAL_LINE);
-    serde_json::to_writer(&mut line, record).context("cannot spell out a record")?;
-    line.push(b'\n');
+    let mut line = Vec::new();
+    add_line(&mut line, record)?;
     Ok(line)
+}
+
+/// Adds such a line to others.
+///
+/// # Errors
+/// As for [`line()`]; a part of it may have been added.
+pub fn add_line(lines: &mut Vec<u8>, record: &impl Serialize) -> Result<()> {
+    serde_json::to_writer(&mut *lines, record).context("cannot spell out a record")?;
+    lines.push(b'\n');
+    Ok(())
 }
 
 /// The same line of evidence under another endpoint's number; the rest stays byte for byte.
@@ -499,7 +505,7 @@ pub struct EvidenceWriter {
 }
 
 impl EvidenceWriter {
-    /// Adds a [`line()`].
+    /// Adds a [`line()`], or several.
     ///
     /// # Errors
     /// When it cannot be written.

@@ -1,6 +1,7 @@
 //! How an endpoint's inquiry is pursued: each request in its lane, what came back heeded and handed to the writer,
 //! and this machine's own shortages waited out. What to ask is `inquiry`'s affair; which endpoints, `scan`'s.
 
+use std::borrow::Cow;
 use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::future::Future;
@@ -10,12 +11,11 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use anyhow::Result;
 use jiff::Timestamp;
-use tokio::sync::mpsc;
 use url::Url;
 
 use super::issuers::Issuers;
+use super::ledger::Pen;
 use super::permission::{Ban, Permissions};
 use super::{Headers, Stop};
 use crate::exchange::{Answer, ConnectFault, Exchange, Fault, Leg, LocalFault, Reply};
@@ -26,7 +26,7 @@ use crate::probe::Prober;
 use crate::progress::Counts;
 use crate::resolve;
 use crate::road::{Lane, Road};
-use crate::store::{self, Refused, Skipped};
+use crate::store::{Refused, Skipped};
 use crate::tally::operator;
 use crate::target::{Secrets, Suffixes, Target, scatter};
 use crate::watch::Watch;
@@ -89,7 +89,7 @@ pub(super) struct Office {
     pub(super) terms: Terms,
     pub(super) stop: Stop,
     pub(super) counts: Arc<Counts>,
-    pub(super) records: mpsc::Sender<Vec<u8>>,
+    pub(super) ledger: Pen,
     pub(super) unfinished: AtomicBool,
     pub(super) targets: Vec<Target>,
     /// What is known of those that are to be taken up again.
@@ -148,11 +148,8 @@ impl Office {
             }
             Ok(Pursuit::SiteClosed) => self.leave(endpoint, Unmeasured::SitePaused).await,
             Ok(Pursuit::Forbidden(rule)) => {
-                self.write(store::line(&Refused {
-                    refused: rule,
-                    endpoint,
-                }))
-                .await;
+                let refused = rule;
+                self.ledger.add(&Refused { refused, endpoint }).await;
                 self.counts.finish(Verdict::Unprobeable);
             }
             Ok(Pursuit::Left(why)) => self.leave(endpoint, why).await,
@@ -186,28 +183,18 @@ impl Office {
         self.road.lane(&site, operator(&site, &self.added))
     }
 
-    /// Hands a line over to the writer. A writer that has failed has stopped the run already.
-    pub(super) async fn write(&self, line: Result<Vec<u8>>) {
-        if let Ok(line) = line {
-            let _ = self.records.send(line).await;
-        }
-    }
-
     /// Writes what the watch has found, before anything that was found later.
     pub(super) async fn write_news(&self) {
         for doubt in self.watch.news() {
-            self.write(store::line(&doubt)).await;
+            self.ledger.add(&doubt).await;
         }
     }
 
     /// Leaves an endpoint unmeasured.
     pub(super) async fn leave(&self, endpoint: u32, why: Unmeasured) {
         self.counts.finish(Verdict::Unmeasured);
-        self.write(store::line(&Skipped {
-            skipped: why,
-            endpoint,
-        }))
-        .await;
+        let skipped = why;
+        self.ledger.add(&Skipped { skipped, endpoint }).await;
     }
 
     async fn ask_all(&self, inquiry: &mut Inquiry<'_>, home: &Arc<Lane>) -> Pursuit {
@@ -261,7 +248,7 @@ impl Office {
             for exchange in exchanges {
                 self.watch.note(&exchange);
                 self.write_news().await;
-                self.write(shown(&exchange, &secrets)).await;
+                self.ledger.add(&*shown(&exchange, &secrets)).await;
                 inquiry.so_far.push(exchange);
             }
         }
@@ -407,9 +394,9 @@ pub(crate) fn retry_after(answer: &Answer, now: Timestamp) -> Option<Duration> {
 }
 
 /// What is written of an exchange: all of it but the target's secrets.
-fn shown(exchange: &Exchange, secrets: &Secrets) -> Result<Vec<u8>> {
+fn shown<'a>(exchange: &'a Exchange, secrets: &Secrets) -> Cow<'a, Exchange> {
     if secrets.is_empty() {
-        return store::line(exchange);
+        return Cow::Borrowed(exchange);
     }
     let mut exchange = exchange.clone();
     exchange.request.url = secrets.hide(&exchange.request.url);
@@ -424,7 +411,7 @@ fn shown(exchange: &Exchange, secrets: &Secrets) -> Result<Vec<u8>> {
             answer.body.0 = secrets.hide(text).into_bytes();
         }
     }
-    store::line(&exchange)
+    Cow::Owned(exchange)
 }
 
 /// Runs a future, and turns a panic inside it into a value. It is lent, since a future that is handed over takes its
