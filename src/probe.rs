@@ -14,7 +14,7 @@ use anyhow::Context as _;
 use bytes::Bytes;
 use http_body::{Body as HttpBody, Frame, SizeHint};
 use jiff::Timestamp;
-use reqwest::header::{CONNECTION, HeaderName, HeaderValue};
+use reqwest::header::{CONNECTION, HeaderMap, HeaderName, HeaderValue};
 use reqwest::{Client, ClientBuilder, Method, Response};
 use tokio::time::{Instant, timeout_at};
 use url::{Host, Url};
@@ -523,25 +523,10 @@ impl<'a> Sending<'a> {
     async fn open_by(&mut self, client: &Client, to: Option<&Url>) -> Result<Response, Fault> {
         let url = to.ok_or(Fault::Local(LocalFault::Instrument))?.clone();
         self.way.addresses.as_ref().map_err(|fault| *fault)?;
-        let method = Method::from_bytes(self.request.method.as_bytes())
-            .map_err(|_| Fault::Local(LocalFault::Instrument))?;
-        let mut builder = client.request(method, url);
-        for (name, value) in &self.request.headers {
-            let name = HeaderName::from_bytes(name.as_bytes())
-                .map_err(|_| Fault::Local(LocalFault::Instrument))?;
-            let value =
-                HeaderValue::from_str(value).map_err(|_| Fault::Local(LocalFault::Instrument))?;
-            builder = builder.header(name, value);
-        }
-        // No connection is kept, and who keeps none says so (RFC 9112 §9.3). HTTP/2 has no such header.
-        builder = builder.header(CONNECTION, "close");
-        let text = Bytes::from(self.request.body.clone());
-        builder = builder.body(reqwest::Body::wrap(Written {
-            left: Some(text).filter(|it| !it.is_empty()),
-            phases: Arc::clone(&self.phases),
-            on_leaving: self.on_leaving.take(),
-        }));
-        let sent = PHASES.scope(Arc::clone(&self.phases), builder.send());
+        let request = self
+            .built(url)
+            .ok_or(Fault::Local(LocalFault::Instrument))?;
+        let sent = PHASES.scope(Arc::clone(&self.phases), client.execute(request));
         let response = match timeout_at(self.deadline, sent).await {
             Err(_) => return Err(fault::deadline(self.phases.reached())),
             Ok(Err(error)) => return Err(self.lost(&error.without_url())),
@@ -556,6 +541,28 @@ impl<'a> Sending<'a> {
                 && peer.is_some_and(|peer| peer.is_ipv4()),
         };
         Ok(response)
+    }
+
+    /// The request as the client takes it. `None` where it is none, which is a defect of ours.
+    fn built(&mut self, url: Url) -> Option<reqwest::Request> {
+        // The client adds some of its own.
+        let mut headers = HeaderMap::with_capacity(self.request.headers.len() + 4);
+        for (name, value) in &self.request.headers {
+            let name = HeaderName::from_bytes(name.as_bytes()).ok()?;
+            headers.append(name, HeaderValue::from_str(value).ok()?);
+        }
+        // No connection is kept, and who keeps none says so (RFC 9112 §9.3). HTTP/2 has no such header.
+        headers.insert(CONNECTION, HeaderValue::from_static("close"));
+        let method = Method::from_bytes(self.request.method.as_bytes()).ok()?;
+        let mut request = reqwest::Request::new(method, url);
+        *request.headers_mut() = headers;
+        let text = Bytes::from(self.request.body.clone());
+        *request.body_mut() = Some(reqwest::Body::wrap(Written {
+            left: Some(text).filter(|it| !it.is_empty()),
+            phases: Arc::clone(&self.phases),
+            on_leaving: self.on_leaving.take(),
+        }));
+        Some(request)
     }
 
     /// No response came. A server that asked for a certificate and then broke off wanted that certificate:

@@ -2,6 +2,7 @@
 //! by side, longest first; nothing holds a place while it waits. Over the lanes lie looser caps: for each
 //! operator of several sites, for each address, and for the whole run. What a request is, is the caller's affair.
 
+mod rate;
 mod turnstile;
 
 use std::collections::HashMap;
@@ -12,13 +13,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex as StdMutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use governor::clock::QuantaClock;
-use governor::middleware::NoOpMiddleware;
-use governor::state::{InMemoryState, NotKeyed};
-use governor::{Quota, RateLimiter};
 use tokio::sync::{Mutex, OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, sleep_until};
 
+use rate::Rate;
 use turnstile::Turnstile;
 
 use crate::target::scatter;
@@ -91,13 +89,6 @@ impl Pace {
     }
 }
 
-type Limiter = RateLimiter<
-    NotKeyed,
-    InMemoryState,
-    QuantaClock,
-    NoOpMiddleware<governor::clock::QuantaInstant>,
->;
-
 /// Turns given out by key, evenly spaced. A turn is a reservation, so nobody is woken before it.
 #[derive(Debug)]
 struct Turns<K> {
@@ -136,7 +127,7 @@ pub struct Road {
     places: Arc<Semaphore>,
     /// What all requests that start go through, one at a time: a limiter with many waiters wakes them all each time.
     turnstile: Arc<Turnstile>,
-    rate: Option<Limiter>,
+    rate: Option<Rate>,
     /// Starts spread evenly, however many lanes are open at once.
     spread: Option<Turns<()>>,
     operators: Option<Turns<String>>,
@@ -174,13 +165,11 @@ impl Road {
     /// A road at this pace.
     #[must_use]
     pub fn new(pace: &Pace) -> Arc<Self> {
-        let limiter =
-            |rate| RateLimiter::direct(Quota::per_second(rate).allow_burst(NonZeroU32::MIN));
         Arc::new(Self {
             gap: pace.gap,
             places: Arc::new(Semaphore::new(pace.width)),
             turnstile: Arc::default(),
-            rate: pace.rate.map(limiter),
+            rate: pace.rate.map(Rate::per_second),
             spread: (!pace.gap.is_zero()).then(|| Turns {
                 catch_up: CATCH_UP,
                 ..Turns::per_second(EVENLY)
@@ -239,7 +228,7 @@ impl Road {
                 wait_until(spread.take(())).await;
             }
             if let Some(rate) = &self.rate {
-                rate.until_ready().await;
+                rate.turn().await;
             }
             if self.starts(lane) {
                 return place;
@@ -254,7 +243,7 @@ impl Road {
         loop {
             self.reach_turn(lane, address).await;
             if let Some(rate) = &self.rate {
-                rate.until_ready().await;
+                rate.turn().await;
             }
             if self.starts(lane) {
                 return;
