@@ -13,38 +13,103 @@ use crate::target::{self, AddressPolicy, Shard, Suffixes, Target};
 
 /// One input row, as it stands in `targets.ndjson`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "AsRead")]
 pub struct Entry {
     /// Which of the run's lists it comes from, counted from 0.
     pub list: u32,
     /// Its line there, counted from 1; in a list that is one JSON text, the number of the entry.
     pub line: u64,
     /// The name the list gives.
-    #[serde(default, skip_serializing_if = "String::is_empty")]
+    #[serde(skip_serializing_if = "String::is_empty")]
     pub name: String,
     /// The address as listed.
     pub url: String,
     /// The transport the list declares.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub transport: Option<Transport>,
     /// The credentials the list declares.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub auth: Option<String>,
     /// What it aims at.
     #[serde(flatten)]
     pub aim: Aim,
     /// What was noticed about the listing.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub findings: Vec<Finding>,
     /// The headers that are sent there, where the operator asked for that. They are secrets: they stand here alone.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub headers: Vec<(String, String)>,
     /// The values of the list's own further columns, by the run's extra columns.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub extra: Vec<String>,
 }
 
+/// An entry as it is read. What serde flattens it reads twice, and there may be a million.
+#[derive(Deserialize)]
+struct AsRead {
+    list: u32,
+    line: u64,
+    #[serde(default)]
+    name: String,
+    url: String,
+    transport: Option<Transport>,
+    auth: Option<String>,
+    endpoint: Option<AimedAt>,
+    unprobeable: Option<WhyNot>,
+    left_out: Option<LeftOut>,
+    #[serde(default)]
+    findings: Vec<Finding>,
+    #[serde(default)]
+    headers: Vec<(String, String)>,
+    #[serde(default)]
+    extra: Vec<String>,
+}
+
+#[derive(Deserialize)]
+struct AimedAt {
+    number: u32,
+    address: Url,
+}
+
+#[derive(Deserialize)]
+struct WhyNot {
+    why: Unprobeable,
+    said: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct LeftOut {
+    why: Unmeasured,
+    address: Url,
+}
+
+impl TryFrom<AsRead> for Entry {
+    type Error = &'static str;
+
+    fn try_from(read: AsRead) -> Result<Self, &'static str> {
+        let aim = match (read.endpoint, read.unprobeable, read.left_out) {
+            (Some(AimedAt { number, address }), None, None) => Aim::Endpoint { number, address },
+            (None, Some(WhyNot { why, said }), None) => Aim::Unprobeable { why, said },
+            (None, None, Some(LeftOut { why, address })) => Aim::LeftOut { why, address },
+            _ => return Err("an entry aims at one thing: endpoint, unprobeable or left_out"),
+        };
+        Ok(Self {
+            list: read.list,
+            line: read.line,
+            name: read.name,
+            url: read.url,
+            transport: read.transport,
+            auth: read.auth,
+            aim,
+            findings: read.findings,
+            headers: read.headers,
+            extra: read.extra,
+        })
+    }
+}
+
 /// What an input row aims at.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Aim {
     /// An endpoint.
@@ -59,7 +124,7 @@ pub enum Aim {
         /// Why not.
         why: Unprobeable,
         /// What is wrong with the row, in words, where more can be said.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[serde(skip_serializing_if = "Option::is_none")]
         said: Option<String>,
     },
     /// An endpoint that this run leaves alone.
@@ -350,9 +415,18 @@ mod tests {
 
     #[test]
     fn a_frozen_row_is_read_back_as_it_was() {
-        let mut freezer = Freezer::default();
-        for url in ["https://a.example/mcp#frag", "", "https://10.0.0.1/"] {
-            let entry = freezer.freeze(listed(url, None));
+        let mut freezer = Freezer::default().with_limit(Some(1));
+        for url in [
+            "https://a.example/mcp#frag",
+            "",
+            "https://10.0.0.1/",
+            "https://over.the.limit.example/",
+        ] {
+            let entry = freezer.freeze(Listed {
+                headers: vec![("X-Key".into(), "k".into())],
+                extra: vec!["more".into()],
+                ..listed(url, None)
+            });
             let line = serde_json::to_string(&entry).unwrap();
             assert_eq!(
                 serde_json::from_str::<Entry>(&line).unwrap(),
@@ -360,5 +434,8 @@ mod tests {
                 "{line}"
             );
         }
+        let aimless = r#"{"list":0,"line":1,"url":"https://a.example/"}"#;
+        let error = serde_json::from_str::<Entry>(aimless).unwrap_err();
+        assert!(error.to_string().contains("aims at one thing"), "{error}");
     }
 }

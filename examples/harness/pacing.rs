@@ -4,10 +4,10 @@ use std::collections::{BTreeMap, HashMap};
 use std::ffi::OsString;
 use std::time::Duration;
 
-use anyhow::Result;
+use anyhow::{Result, ensure};
 
-use crate::bench::{Bench, CORE, Figure, Scan, Times, all_succeeded, host_of};
-use crate::cost::{self, Bounds};
+use crate::bench::{Bench, CORE, Figure, Scan, Times, all_succeeded, host_of, middle};
+use crate::cost::{self, Bounds, Cost};
 use crate::latency::Latency;
 use crate::lists::{self, Hosts, Order, Place};
 use crate::schedule::{self, Manners};
@@ -284,12 +284,8 @@ fn shortfalls(times: impl Iterator<Item = (u32, f64)>, gap: f64) -> Vec<f64> {
 }
 
 /// What waiting costs.
-pub(crate) fn waiting(_: &Bench) -> Result<Vec<Figure>> {
-    let mut figures = Vec::new();
-    for (what, further) in [
-        ("on one lane", &["--one-lane"][..]),
-        ("on the rate of the run", &[]),
-    ] {
+pub(crate) fn waiting(bench: &Bench) -> Result<Vec<Figure>> {
+    let wait = |further: &[&str]| {
         let mut command: Vec<OsString> = vec![std::env::current_exe()?.into()];
         command.extend(["wait", "--tasks", "2000", "--rate", "200"].map(OsString::from));
         command.extend(further.iter().map(OsString::from));
@@ -298,16 +294,21 @@ pub(crate) fn waiting(_: &Bench) -> Result<Vec<Figure>> {
             files: None,
         };
         let cost = cost::of(bounds, &command)?;
-        figures.push(Figure {
-            what: format!("2,000 tasks waiting {what}, 200 turns a second"),
-            wanted: "0.1 CPU s, served in order",
-            measured: format!(
-                "{:.3} CPU s, {} out of order, {:.2} s where 10.00 s is least",
-                cost.cpu(),
-                cost.said.trim(),
-                cost.wall
-            ),
-        });
-    }
-    Ok(figures)
+        ensure!(cost.said.trim() == "0", "served out of order");
+        Ok(cost)
+    };
+    let [lane, rate] = bench.rounds([&|| wait(&["--one-lane"]), &|| wait(&[])])?;
+    let figure = |what, costs: &[Cost]| Figure {
+        what: format!("2,000 tasks waiting on {what}, 200 turns a second"),
+        wanted: "0.1 CPU s, served in order",
+        measured: format!(
+            "{:.3} CPU s, in order, {:.2} s where 10.00 s is least",
+            middle(costs, Cost::cpu),
+            middle(costs, |it| it.wall)
+        ),
+    };
+    Ok(vec![
+        figure("one lane", &lane),
+        figure("the rate of the run", &rate),
+    ])
 }

@@ -20,7 +20,7 @@ use sha2::{Digest as _, Sha256};
 
 use super::grid::grid;
 use super::{bounds, caveats, headline};
-use crate::exchange::Exchange;
+use crate::exchange::{Exchange, Leg};
 use crate::explain;
 use crate::finding::Check;
 use crate::outcome::{Era, Hint, Outcome, Verdict};
@@ -233,6 +233,7 @@ impl Page {
             "hint": meanings(Hint::ALL, Hint::name, Hint::about),
             "era": meanings(Era::ALL, Era::name, Era::about),
             "check": meanings(Check::ALL, Check::name, Check::about),
+            "leg": meanings(Leg::ALL, Leg::name, Leg::about),
             "detail": self.details,
         }));
         let mut out = head(summary);

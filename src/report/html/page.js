@@ -224,8 +224,9 @@
     const parts = [];
     story.exchanges.forEach((one, at) => {
       const pair = make("div", null, "pair");
-      pair.append(message("sent", one.request), message("came back", one.reply));
-      parts.push(prose("h3", `${at + 1}. ${one.why}`), pair, make("p", `Attempt ${one.attempt}, ${one.at}. ${one.timing}`, "basis"));
+      const sent = one.request || { headers: [], note: "the command below has the whole of it" };
+      pair.append(message("sent", sent), message("came back", one.reply));
+      parts.push(prose("h3", `${at + 1}. ${words.leg[one.leg]}`), pair, make("p", `Attempt ${one.attempt}, ${one.at}. ${one.timing}`, "basis"));
     });
     if (story.more) parts.push(make("p", `${story.more} further exchanges are in evidence.ndjson.`, "basis"));
     const curl = make("pre", story.curl), copy = make("button", "Copy", "copy");

@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use serde::Serialize;
 
 use crate::coding;
-use crate::exchange::{Answer, BodyEnd, Exchange, Reply, Request};
+use crate::exchange::{Answer, BodyEnd, Exchange, Leg, Reply, Request};
 use crate::story;
 use crate::unseen;
 use crate::wrap::end_of;
@@ -141,10 +141,13 @@ struct Told {
 /// One exchange.
 #[derive(Debug, Clone, Serialize)]
 struct Sent {
-    why: &'static str,
+    /// What it was for; the page has words for each.
+    leg: Leg,
     attempt: u32,
     at: String,
-    request: Said,
+    /// Where the command is not all that is told of it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    request: Option<Said>,
     reply: Said,
     timing: String,
 }
@@ -218,7 +221,6 @@ fn further(more: usize) -> String {
 }
 
 fn sent(exchange: &Exchange, given: Bounds) -> Sent {
-    let request = &exchange.request;
     let timing = &exchange.timing;
     let mut times = String::new();
     for (name, ms) in [
@@ -236,10 +238,10 @@ fn sent(exchange: &Exchange, given: Bounds) -> Sent {
         let _ = write!(times, "from {peer}");
     }
     Sent {
-        why: exchange.leg.about(),
+        leg: exchange.leg,
         attempt: u32::from(exchange.attempt) + 1,
         at: exchange.started_at.to_string(),
-        request: asked(request, given),
+        request: given.requests.then(|| asked(&exchange.request)),
         reply: match &exchange.reply {
             Reply::Answer(answer) => came(answer, given),
             Reply::Fault(fault) => Said {
@@ -264,22 +266,12 @@ fn tenths(ms: f64) -> String {
     format!("{}.{}", tenths / 10, tenths % 10)
 }
 
-fn asked(request: &Request, given: Bounds) -> Said {
-    let line = visible(&format!("{} {}", request.method, request.url));
-    if given.requests {
-        Said {
-            line,
-            headers: pairs(&request.headers),
-            body: visible_lines(&request.body),
-            note: String::new(),
-        }
-    } else {
-        Said {
-            line,
-            headers: Vec::new(),
-            body: String::new(),
-            note: "the command below has the whole of it".to_owned(),
-        }
+fn asked(request: &Request) -> Said {
+    Said {
+        line: visible(&format!("{} {}", request.method, request.url)),
+        headers: pairs(&request.headers),
+        body: visible_lines(&request.body),
+        note: String::new(),
     }
 }
 
@@ -401,7 +393,7 @@ mod tests {
         let exchange = Exchange {
             endpoint: 0,
             attempt: 0,
-            leg: crate::exchange::Leg::Initialize,
+            leg: Leg::Initialize,
             started_at: "2026-11-30T12:00:00Z".parse().unwrap(),
             request: crate::exchange::Request {
                 method: "POST".into(),
