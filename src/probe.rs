@@ -1,30 +1,33 @@
 //! A request -> an exchange: the only place that opens a connection to a target. It concludes nothing and
 //! fails never: whatever happens on the way is part of the exchange.
 
-use std::convert::Infallible;
+mod client;
+mod phases;
+mod reading;
+
 use std::future::Future;
 use std::net::{IpAddr, SocketAddr};
-use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::task::{Context, Poll};
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use anyhow::Context as _;
 use bytes::Bytes;
-use http_body::{Body as HttpBody, Frame, SizeHint};
 use jiff::Timestamp;
 use reqwest::header::{CONNECTION, HeaderMap, HeaderName, HeaderValue};
-use reqwest::{Client, ClientBuilder, Method, Response};
+use reqwest::{Client, Method, Response};
 use tokio::time::{Instant, timeout_at};
 use url::{Host, Url};
 
-use crate::body::{self, EVENT_STREAM};
+use client::Written;
+use phases::{PHASES, Phases, micros};
+use reading::{Reading, head};
+
+use crate::body::EVENT_STREAM;
 use crate::classify;
-use crate::coding::{BODY_LIMIT, Decoder};
 use crate::exchange::{
-    Answer, Body, BodyEnd, ConnectFault, Connection, Drop, Exchange, Fault, Leg, LocalFault, Reply,
-    Request, Stage, Timing, TlsFault,
+    Answer, BodyEnd, ConnectFault, Connection, Drop, Exchange, Fault, Leg, LocalFault, Reply,
+    Request, Stage, TlsFault,
 };
 use crate::fault::{self, Reached};
 use crate::inquiry::Ask;
@@ -37,12 +40,6 @@ use crate::trust;
 /// Headers read of one answer at most; hyper bounds their bytes at some 400 KiB. Who sends more than its usual 100 is
 /// asked again with room for these: to hold it for everyone costs every probe a fortieth of its time.
 const MOST_HEADERS: usize = 1024;
-
-/// What is read of a web page: its title and its words stand at the start, in bytes.
-const PAGE_LIMIT: usize = 16 << 10;
-
-/// What is kept of a body that passed the limit, in bytes.
-const OVER_LIMIT_KEPT: usize = 64 << 10;
 
 /// How long a stream is given to close by itself once our answer has come.
 const LINGER: Duration = Duration::from_millis(250);
@@ -126,215 +123,6 @@ impl Way {
 /// Told when a request has left for its server.
 pub type OnLeaving = Arc<dyn Fn() + Send + Sync>;
 
-/// When the phases of one exchange ended, in microseconds from its start. Zero: not yet.
-#[derive(Debug)]
-struct Phases {
-    start: Instant,
-    /// How long the name took, before the start.
-    named: Option<Duration>,
-    addresses: Vec<IpAddr>,
-    /// The TLS handshake began, so the TCP connection was there.
-    connected: AtomicU64,
-    /// The connection was ready for a request.
-    ready: AtomicU64,
-    /// The server asked for a certificate of ours, and got none.
-    certificate_asked: AtomicBool,
-}
-
-impl Phases {
-    fn new(way: &Way) -> Self {
-        Self {
-            start: Instant::now(),
-            named: way.took,
-            addresses: way.addresses.clone().unwrap_or_default(),
-            connected: AtomicU64::default(),
-            ready: AtomicU64::default(),
-            certificate_asked: AtomicBool::default(),
-        }
-    }
-
-    /// Notes that a phase has ended, and says whether it had not before.
-    fn mark(&self, phase: &AtomicU64) -> bool {
-        let is_first = Self::at(phase).is_none();
-        if is_first {
-            phase.store(micros(self.start.elapsed()).max(1), Ordering::Relaxed);
-        }
-        is_first
-    }
-
-    fn at(phase: &AtomicU64) -> Option<u64> {
-        Some(phase.load(Ordering::Relaxed)).filter(|it| *it > 0)
-    }
-
-    fn reached(&self) -> Reached {
-        if Self::at(&self.ready).is_some() {
-            Reached::Asked
-        } else if Self::at(&self.connected).is_some() {
-            Reached::Handshake
-        } else {
-            Reached::Connecting
-        }
-    }
-
-    fn timing(&self, first_byte: Option<u64>) -> Timing {
-        #[expect(
-            clippy::cast_precision_loss,
-            reason = "microseconds of one exchange are far below 2^52"
-        )]
-        let ms = |micros: u64| micros as f64 / 1000.0;
-        let named = self.named.map_or(0, micros);
-        let (connected, ready) = (Self::at(&self.connected), Self::at(&self.ready));
-        Timing {
-            dns_ms: self.named.map(|it| ms(micros(it))),
-            connect_ms: connected.or(ready).map(ms),
-            tls_ms: connected
-                .zip(ready)
-                .map(|(began, ended)| ms(ended.saturating_sub(began))),
-            first_byte_ms: first_byte.map(|at| ms(named + at)),
-            total_ms: Some(ms(named + micros(self.start.elapsed()))),
-        }
-    }
-}
-
-fn micros(duration: Duration) -> u64 {
-    u64::try_from(duration.as_micros()).unwrap_or(u64::MAX)
-}
-
-tokio::task_local! {
-    /// The exchange whose connection is being made in this task.
-    static PHASES: Arc<Phases>;
-}
-
-/// Marks the start of a TLS handshake, and keeps no session: every probe shakes hands anew.
-#[derive(Debug)]
-struct NoSessions;
-
-impl rustls::client::ClientSessionStore for NoSessions {
-    fn set_kx_hint(&self, _: rustls::pki_types::ServerName<'static>, _: rustls::NamedGroup) {}
-    fn kx_hint(&self, _: &rustls::pki_types::ServerName<'_>) -> Option<rustls::NamedGroup> {
-        let _ = PHASES.try_with(|phases| phases.mark(&phases.connected));
-        None
-    }
-    fn set_tls12_session(
-        &self,
-        _: rustls::pki_types::ServerName<'static>,
-        _: rustls::client::Tls12ClientSessionValue,
-    ) {
-    }
-    fn tls12_session(
-        &self,
-        _: &rustls::pki_types::ServerName<'_>,
-    ) -> Option<rustls::client::Tls12ClientSessionValue> {
-        None
-    }
-    fn remove_tls12_session(&self, _: &rustls::pki_types::ServerName<'static>) {}
-    fn insert_tls13_ticket(
-        &self,
-        _: rustls::pki_types::ServerName<'static>,
-        _: rustls::client::Tls13ClientSessionValue,
-    ) {
-    }
-    fn take_tls13_ticket(
-        &self,
-        _: &rustls::pki_types::ServerName<'static>,
-    ) -> Option<rustls::client::Tls13ClientSessionValue> {
-        None
-    }
-}
-
-/// Notices that a server asks for a certificate, and has none to give.
-#[derive(Debug)]
-struct NoCertificate;
-
-impl rustls::client::ResolvesClientCert for NoCertificate {
-    fn resolve(
-        &self,
-        _: &[&[u8]],
-        _: &[rustls::SignatureScheme],
-    ) -> Option<Arc<rustls::sign::CertifiedKey>> {
-        let _ = PHASES.try_with(|phases| phases.certificate_asked.store(true, Ordering::Relaxed));
-        None
-    }
-    fn has_certs(&self) -> bool {
-        false
-    }
-}
-
-/// A request's body, which marks when the request is written: the connection is ready then. The client asks whether
-/// there is a body as it writes the first line, and never before.
-struct Written {
-    left: Option<Bytes>,
-    phases: Arc<Phases>,
-    on_leaving: Option<OnLeaving>,
-}
-
-impl HttpBody for Written {
-    type Data = Bytes;
-    type Error = Infallible;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        _: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
-        Poll::Ready(self.left.take().map(|all| Ok(Frame::data(all))))
-    }
-
-    fn is_end_stream(&self) -> bool {
-        if self.phases.mark(&self.phases.ready)
-            && let Some(on_leaving) = &self.on_leaving
-        {
-            on_leaving();
-        }
-        self.left.is_none()
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        SizeHint::with_exact(self.left.as_ref().map_or(0, |all| all.len() as u64))
-    }
-}
-
-/// The addresses that were found before, as the HTTP client wants them: it looks up nothing itself.
-#[derive(Debug)]
-struct Found;
-
-impl reqwest::dns::Resolve for Found {
-    fn resolve(&self, _: reqwest::dns::Name) -> reqwest::dns::Resolving {
-        let found = PHASES
-            .try_with(|phases| phases.addresses.clone())
-            .unwrap_or_default();
-        Box::pin(std::future::ready(if found.is_empty() {
-            Err(resolve::carried(Fault::Local(LocalFault::Instrument)))
-        } else {
-            let addresses = found.into_iter().map(|address| SocketAddr::new(address, 0));
-            Ok(Box::new(addresses) as reqwest::dns::Addrs)
-        }))
-    }
-}
-
-/// A client that takes one way as it was found, keeps no connection, and follows nothing.
-fn client_builder(tls: rustls::ClientConfig, limits: Limits) -> ClientBuilder {
-    let builder = Client::builder();
-    // A connection lives for one exchange under a deadline: this, and the keep-alives below, would each be a system
-    // call for nothing.
-    #[cfg(target_os = "linux")]
-    let builder = builder.tcp_user_timeout(None);
-    builder
-        .tls_backend_preconfigured(tls)
-        .dns_resolver(Arc::new(Found))
-        .connect_timeout(limits.connect)
-        .redirect(reqwest::redirect::Policy::none())
-        .pool_max_idle_per_host(0)
-        .tcp_keepalive(None)
-        .tcp_keepalive_interval(None)
-        .tcp_keepalive_retries(None)
-        .retry(reqwest::retry::never())
-        .referer(false)
-        .no_proxy()
-        // Both are for a recipient to read over (RFC 9112 §5.1, §5.2).
-        .http1_allow_obsolete_multiline_headers_in_responses(true)
-        .http1_allow_spaces_after_header_name_in_responses(true)
-}
-
 impl Prober {
     /// A prober that reaches targets in this way, in this name.
     ///
@@ -348,11 +136,9 @@ impl Prober {
             extra_roots,
             questions,
         } = reach;
-        let mut tls = trust::client_config(&extra_roots)?;
-        tls.resumption = rustls::client::Resumption::store(Arc::new(NoSessions));
-        tls.client_auth_cert_resolver = Arc::new(NoCertificate);
+        let tls = trust::client_config(&extra_roots)?;
         let resolver = Resolver::new(dns_server, limits.connect, questions, Arc::clone(&policy))?;
-        let builder = || client_builder(tls.clone(), limits);
+        let builder = || client::builder(tls.clone(), limits);
         let client = builder().build();
         let roomy = builder().http1_max_headers(MOST_HEADERS).build();
         Ok(Self {
@@ -458,16 +244,6 @@ struct Sending<'a> {
     first_byte: Option<u64>,
     connection: Connection,
     on_leaving: Option<OnLeaving>,
-}
-
-/// A body being read.
-#[derive(Default)]
-struct Reading {
-    raw: Vec<u8>,
-    /// Decoded so far; what a decision to stop rests on.
-    decoded: usize,
-    decoder: Option<Decoder>,
-    start: Vec<u8>,
 }
 
 impl<'a> Sending<'a> {
@@ -744,83 +520,5 @@ impl<'a> Sending<'a> {
             Err(fault) => Reply::Fault(fault),
         };
         sending.finish(reply)
-    }
-}
-
-impl Reading {
-    fn new(answer: &Answer) -> Self {
-        let label = answer
-            .all("content-encoding")
-            .collect::<Vec<_>>()
-            .join(", ");
-        Self {
-            decoder: if Decoder::is_needed(&label) {
-                Decoder::new(&label)
-            } else {
-                None
-            },
-            ..Self::default()
-        }
-    }
-
-    /// Takes a chunk; gives what it decodes to, or how the body ends with it.
-    fn take(&mut self, chunk: &[u8]) -> Result<Vec<u8>, BodyEnd> {
-        if self.raw.len() + chunk.len() > BODY_LIMIT {
-            self.raw
-                .extend_from_slice(&chunk[..BODY_LIMIT - self.raw.len()]);
-            return Err(BodyEnd::OverLimit);
-        }
-        self.raw.extend_from_slice(chunk);
-        let fresh = match &mut self.decoder {
-            // A wrong coding is for `body` to find; the bytes are read to their end all the same.
-            Some(decoder) => match decoder.push(chunk) {
-                Ok(fresh) => fresh,
-                Err(crate::coding::CodingFlaw::OverLimit) => return Err(BodyEnd::OverLimit),
-                Err(_) => Vec::new(),
-            },
-            None => chunk.to_vec(),
-        };
-        self.decoded += fresh.len();
-        if self.decoded > BODY_LIMIT {
-            return Err(BodyEnd::OverLimit);
-        }
-        let room = 1024usize.saturating_sub(self.start.len()).min(fresh.len());
-        self.start.extend_from_slice(&fresh[..room]);
-        Ok(fresh)
-    }
-
-    fn is_page(&self) -> bool {
-        self.decoded >= PAGE_LIMIT && body::is_html(&String::from_utf8_lossy(&self.start))
-    }
-
-    fn kept(mut self, end: BodyEnd) -> Body {
-        if end == BodyEnd::OverLimit {
-            self.raw.truncate(OVER_LIMIT_KEPT);
-        }
-        Body(self.raw)
-    }
-}
-
-/// The status line and headers of a response.
-fn head(response: &Response) -> Answer {
-    let headers = response.headers().iter().map(|(name, value)| {
-        let value = std::str::from_utf8(value.as_bytes()).map_or_else(
-            |_| {
-                value
-                    .as_bytes()
-                    .iter()
-                    .map(|&byte| char::from(byte))
-                    .collect()
-            },
-            str::to_owned,
-        );
-        (name.as_str().to_owned(), value)
-    });
-    Answer {
-        version: format!("{:?}", response.version()),
-        status: response.status().as_u16(),
-        headers: headers.collect(),
-        body: Body::default(),
-        end: BodyEnd::Complete,
     }
 }
