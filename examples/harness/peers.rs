@@ -29,7 +29,7 @@ pub(crate) fn peers(bench: &Bench) -> Result<Vec<Figure>> {
     let mut peers = vec![Peer {
         name: "aiohttp",
         program: "python3".into(),
-        script: include_str!("peers/aiohttp.py"),
+        script: include_str!("peers/with_aiohttp.py"),
         further: None,
         hosts: 20_000,
         width: 256,
