@@ -13,7 +13,13 @@ use crate::lists::{self, Hosts, Place};
 use crate::typed::tell;
 
 /// The core that clients run on; the servers have core 0.
-pub(crate) const CORE: usize = 1;
+const CORE: usize = 1;
+
+/// How a client runs that needs nothing else.
+pub(crate) const ON_ITS_CORE: Bounds = Bounds {
+    core: Some(CORE),
+    files: None,
+};
 
 /// What the whole scan takes no longer than, whatever happens.
 const PATIENCE: &str = "10s";
@@ -153,8 +159,8 @@ impl Bench {
             command.extend([flag.into(), value.into()]);
         }
         let bounds = Bounds {
-            core: Some(CORE),
             files: scan.files,
+            ..ON_ITS_CORE
         };
         cost::of(bounds, &command)
     }
@@ -172,18 +178,11 @@ impl Bench {
         command.push(list.into());
         command.extend(["--width".into(), width.to_string().into()]);
         command.extend(further.iter().map(OsString::from));
-        let bounds = Bounds {
-            core: Some(CORE),
-            files: None,
-        };
-        let cost = cost::of(bounds, &command)?;
-        let wanted = std::fs::read_to_string(list)?.lines().count();
-        ensure!(
-            cost.said.trim() == wanted.to_string(),
-            "{kind}: {} of {wanted} answered",
-            cost.said.trim()
-        );
-        Ok(cost)
+        asked(
+            kind,
+            &command,
+            std::fs::read_to_string(list)?.lines().count(),
+        )
     }
 
     /// How many rows of the last scan have which verdict, and which outcome.
@@ -305,6 +304,17 @@ pub(crate) fn all_succeeded(bench: &Bench, rows: usize) -> Result<()> {
         "not every server was found working: {counts:?}"
     );
     Ok(())
+}
+
+/// A client that prints how many have answered it; that all did is part of it.
+pub(crate) fn asked(client: &str, command: &[OsString], wanted: usize) -> Result<Cost> {
+    let cost = cost::of(ON_ITS_CORE, command)?;
+    let answered = cost.said.trim();
+    ensure!(
+        answered == wanted.to_string(),
+        "{client}: {answered} of {wanted} answered"
+    );
+    Ok(cost)
 }
 
 /// The host that an address of a list names.

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Result, bail};
 
-use crate::bench::{Bench, CORE, Figure, Scan, all_succeeded, described, middle, ratio};
-use crate::cost::{self, Bounds, Cost};
+use crate::bench::{Bench, Figure, ON_ITS_CORE, Scan, all_succeeded, described, middle, ratio};
+use crate::cost::{self, Cost};
 use crate::latency::Latency;
 use crate::lists::{self, Hosts};
 use crate::server::{Serve, Servers};
@@ -283,11 +283,7 @@ pub(crate) fn report(bench: &Bench) -> Result<Vec<Figure>> {
         "report".into(),
         bench.out().into(),
     ];
-    let bounds = Bounds {
-        core: Some(CORE),
-        files: None,
-    };
-    let [costs] = bench.rounds([&|| cost::of(bounds, &command)])?;
+    let [costs] = bench.rounds([&|| cost::of(ON_ITS_CORE, &command)])?;
     let size = std::fs::metadata(bench.out().join("evidence.ndjson"))?.len();
     Ok(vec![Figure {
         what: "re-classify and re-report 100,000 exchanges".to_owned(),

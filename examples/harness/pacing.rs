@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use anyhow::{Result, ensure};
 
-use crate::bench::{Bench, CORE, Figure, Scan, Times, all_succeeded, host_of, middle};
-use crate::cost::{self, Bounds, Cost};
+use crate::bench::{Bench, Figure, ON_ITS_CORE, Scan, Times, all_succeeded, host_of, middle};
+use crate::cost::{self, Cost};
 use crate::latency::Latency;
 use crate::lists::{self, Hosts, Order, Place};
 use crate::schedule::{self, Manners};
@@ -289,11 +289,7 @@ pub(crate) fn waiting(bench: &Bench) -> Result<Vec<Figure>> {
         let mut command: Vec<OsString> = vec![std::env::current_exe()?.into()];
         command.extend(["wait", "--tasks", "2000", "--rate", "200"].map(OsString::from));
         command.extend(further.iter().map(OsString::from));
-        let bounds = Bounds {
-            core: Some(CORE),
-            files: None,
-        };
-        let cost = cost::of(bounds, &command)?;
+        let cost = cost::of(ON_ITS_CORE, &command)?;
         ensure!(cost.said.trim() == "0", "served out of order");
         Ok(cost)
     };

@@ -3,10 +3,10 @@
 use std::ffi::OsString;
 use std::path::Path;
 
-use anyhow::{Context as _, Result, ensure};
+use anyhow::{Context as _, Result};
 
-use crate::bench::{Bench, CORE, Figure, Scan, all_succeeded, ratio};
-use crate::cost::{self, Bounds, Cost};
+use crate::bench::{Bench, Figure, Scan, all_succeeded, asked, ratio};
+use crate::cost::Cost;
 use crate::lists::{self, Hosts};
 use crate::server::{Serve, Servers};
 
@@ -88,17 +88,5 @@ fn ask(bench: &Bench, peer: &Peer<'_>, list: &Path) -> Result<Cost> {
     let mut command: Vec<OsString> = vec![peer.program.clone(), path.into(), list.into()];
     command.push(peer.width.to_string().into());
     command.extend(peer.further.map(OsString::from));
-    let bounds = Bounds {
-        core: Some(CORE),
-        files: None,
-    };
-    let cost = cost::of(bounds, &command)?;
-    ensure!(
-        cost.said.trim() == peer.hosts.to_string(),
-        "{}: {} of {} answered",
-        peer.name,
-        cost.said.trim(),
-        peer.hosts
-    );
-    Ok(cost)
+    asked(peer.name, &command, peer.hosts as usize)
 }
