@@ -174,27 +174,23 @@ impl Cell for f64 {
 }
 
 /// A number with three decimals. Most are whole thousandths, as times in microseconds are, and soon written.
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_precision_loss,
+    clippy::cast_sign_loss,
+    reason = "what does not come back the same is written the long way"
+)]
 fn to_thousandths(it: f64) -> String {
-    #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_precision_loss,
-        clippy::cast_sign_loss,
-        reason = "what does not come back the same is written the long way"
-    )]
-    let (whole, back) = {
-        let whole = (it * 1000.0).round() as u64;
-        (whole, whole as f64 / 1000.0)
-    };
-    if back.to_bits() == it.to_bits() {
-        let mut text = whole.to_string();
-        if let Some(missing) = "0000".get(text.len()..) {
-            text.insert_str(0, missing);
-        }
-        text.insert(text.len() - 3, '.');
-        text
-    } else {
-        format!("{it:.3}")
+    let whole = (it * 1000.0).round() as u64;
+    if (whole as f64 / 1000.0).to_bits() != it.to_bits() {
+        return format!("{it:.3}");
     }
+    let mut text = whole.to_string();
+    if let Some(missing) = "0000".get(text.len()..) {
+        text.insert_str(0, missing);
+    }
+    text.insert(text.len() - 3, '.');
+    text
 }
 
 impl<T: Cell> Cell for Option<T> {

@@ -147,8 +147,7 @@ impl Office {
                 return Done::Finished;
             }
             Ok(Pursuit::SiteClosed) => self.leave(endpoint, Unmeasured::SitePaused).await,
-            Ok(Pursuit::Forbidden(rule)) => {
-                let refused = rule;
+            Ok(Pursuit::Forbidden(refused)) => {
                 self.ledger.add(&Refused { refused, endpoint }).await;
                 self.counts.finish(Verdict::Unprobeable);
             }
@@ -191,9 +190,8 @@ impl Office {
     }
 
     /// Leaves an endpoint unmeasured.
-    pub(super) async fn leave(&self, endpoint: u32, why: Unmeasured) {
+    pub(super) async fn leave(&self, endpoint: u32, skipped: Unmeasured) {
         self.counts.finish(Verdict::Unmeasured);
-        let skipped = why;
         self.ledger.add(&Skipped { skipped, endpoint }).await;
     }
 
@@ -248,7 +246,7 @@ impl Office {
             for exchange in exchanges {
                 self.watch.note(&exchange);
                 self.write_news().await;
-                self.ledger.add(&*shown(&exchange, &secrets)).await;
+                self.ledger.add(&shown(&exchange, &secrets)).await;
                 inquiry.so_far.push(exchange);
             }
         }

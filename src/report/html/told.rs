@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::fmt::Write as _;
 
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 
 use crate::coding;
 use crate::exchange::{Answer, BodyEnd, Exchange, Leg, Reply, Request};
@@ -69,12 +69,14 @@ pub(super) const IN_BRIEF: Bounds = Bounds {
 /// What is told of some rows that are packed together.
 #[derive(Debug, Clone, Default, Serialize)]
 pub(super) struct Chunk {
-    /// What stands before and after the address in the commands that send requests again.
-    commands: Vec<[String; 2]>,
-    stories: Vec<Told>,
-    /// A request for each of the commands.
-    #[serde(skip)]
+    /// A request of each kind, for the command that sends it again: what stands there before and after the address.
+    #[serde(rename = "commands", serialize_with = "commands")]
     requests: Vec<Request>,
+    stories: Vec<Told>,
+}
+
+fn commands<S: Serializer>(requests: &[Request], to: S) -> Result<S::Ok, S::Error> {
+    to.collect_seq(requests.iter().map(story::around_address))
 }
 
 impl Chunk {
@@ -97,8 +99,7 @@ impl Chunk {
         };
         let number = self.requests.iter().position(alike).unwrap_or_else(|| {
             self.requests.push(request.clone());
-            self.commands.push(story::around_address(request));
-            self.commands.len() - 1
+            self.requests.len() - 1
         });
         (number, story::quoted(&request.url))
     }
@@ -118,9 +119,8 @@ impl Chunk {
     /// What of it closer bounds let through.
     pub(super) fn within(&self, bounds: Bounds) -> Self {
         Self {
-            commands: self.commands.clone(),
+            requests: self.requests.clone(),
             stories: self.stories.iter().map(|it| it.within(bounds)).collect(),
-            requests: Vec::new(),
         }
     }
 }
@@ -284,6 +284,7 @@ fn came(answer: &Answer, given: Bounds) -> Said {
     // Four bytes is the most that a character takes; one character more shows that there was more.
     let most = (given.body + 1) * 4;
     let start = &body[..body.len().min(most)];
+    // What is text throughout is found to be so many times faster than by the lossy reading.
     let text =
         std::str::from_utf8(start).map_or_else(|_| String::from_utf8_lossy(start), Cow::Borrowed);
     let text = text.trim_end();
@@ -419,12 +420,17 @@ mod tests {
         let reply = &told.exchanges[0].reply;
         assert!(reply.line.contains("200") && reply.body.starts_with("xxx"));
         assert!(reply.body.len() < 310 && reply.note.contains("1000"));
-        let [before, after] = &chunk.commands[0];
+        let chunk = serde_json::to_value(&chunk).unwrap();
+        let [before, after] = [0, 1].map(|it| chunk["commands"][0][it].as_str().unwrap());
         assert!(
             before.contains("POST") && after.contains("{}"),
             "what was sent is in the command"
         );
-        assert_eq!(chunk.commands.len(), 1, "which both rows share");
+        assert_eq!(
+            chunk["commands"].as_array().unwrap().len(),
+            1,
+            "which both rows share"
+        );
     }
 
     #[test]
