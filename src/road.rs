@@ -45,11 +45,8 @@ const MARGIN: Duration = Duration::from_millis(5);
 /// leaves late is short of its gap for the request after it, as the server sees them.
 const EVENLY: NonZeroU32 = NonZeroU32::new(5_000).expect("it is not zero");
 
-/// What late timers may have held up of these is caught up with at once.
+/// What late timers may have held up is caught up with at once.
 const CATCH_UP: Duration = Duration::from_millis(4);
-
-/// The same of the rate that was asked for: a timer is late by up to a millisecond.
-const RATE_CATCH_UP: Duration = Duration::from_millis(2);
 
 /// Most requests are on the wire this soon after their turn. Only what is later holds back the next one of its lane.
 const PROMPT: Duration = Duration::from_millis(1);
@@ -100,6 +97,8 @@ impl Pace {
 #[derive(Debug)]
 struct Turns<K> {
     every: Duration,
+    /// Turns that have passed unused for no longer than this are given out all the same.
+    catch_up: Duration,
     next: StdMutex<HashMap<K, Instant>>,
 }
 
@@ -107,18 +106,19 @@ impl<K: Hash + Eq> Turns<K> {
     fn per_second(rate: NonZeroU32) -> Self {
         Self {
             every: Duration::from_secs(1) / rate.get(),
+            catch_up: Duration::ZERO,
             next: StdMutex::default(),
         }
     }
 
     /// The key's next turn.
     fn take(&self, key: K) -> Instant {
-        let now = Instant::now();
+        let earliest = Instant::now() - self.catch_up;
         let mut next = self.next.lock().unwrap_or_else(PoisonError::into_inner);
         if next.len() % SWEPT_EVERY == SWEPT_EVERY - 1 {
-            next.retain(|_, turn| *turn > now);
+            next.retain(|_, turn| *turn > earliest);
         }
-        let turn = next.get(&key).map_or(now, |it| now.max(*it));
+        let turn = next.get(&key).map_or(earliest, |it| earliest.max(*it));
         next.insert(key, turn + self.every);
         turn
     }
@@ -133,7 +133,7 @@ pub struct Road {
     turnstile: Arc<Turnstile>,
     rate: Option<Rate>,
     /// Starts spread evenly, however many lanes are open at once.
-    spread: Option<Rate>,
+    spread: Option<Turns<()>>,
     operators: Option<Turns<String>>,
     addresses: Option<Turns<IpAddr>>,
     lanes: StdMutex<HashMap<String, Arc<Lane>>>,
@@ -173,8 +173,11 @@ impl Road {
             gap: pace.gap + (pace.gap / 100).min(MARGIN),
             places: Arc::new(Semaphore::new(pace.width)),
             turnstile: Arc::default(),
-            rate: pace.rate.map(|it| Rate::per_second(it, RATE_CATCH_UP)),
-            spread: (!pace.gap.is_zero()).then(|| Rate::per_second(EVENLY, CATCH_UP)),
+            rate: pace.rate.map(Rate::per_second),
+            spread: (!pace.gap.is_zero()).then(|| Turns {
+                catch_up: CATCH_UP,
+                ..Turns::per_second(EVENLY)
+            }),
             operators: pace.per_operator().map(Turns::per_second),
             addresses: pace.per_address.map(Turns::per_second),
             lanes: StdMutex::default(),
@@ -225,7 +228,10 @@ impl Road {
                 .acquire_owned()
                 .await
                 .expect("the places are never closed");
-            for rate in [&self.spread, &self.rate].into_iter().flatten() {
+            if let Some(spread) = &self.spread {
+                wait_until(spread.take(())).await;
+            }
+            if let Some(rate) = &self.rate {
                 rate.turn().await;
             }
             if self.starts(lane) {

@@ -1,4 +1,4 @@
-//! A rate of the whole run, by the generic cell rate algorithm. Who is next is the turnstile's affair: one at a time
+//! The rate of a whole run, by the generic cell rate algorithm. Who is next is the turnstile's affair: one at a time
 //! waits here.
 
 use std::num::NonZeroU32;
@@ -13,6 +13,9 @@ use tokio::time::{Instant, sleep};
 /// The cells of one turn: turns are told apart more finely than they come, so that one that is taken a little late
 /// makes those after it no later.
 const TURN: NonZeroU32 = NonZeroU32::new(16).expect("it is not zero");
+
+/// How late that may be. The runtime's timers are late by up to a millisecond.
+const LATE: Duration = Duration::from_millis(2);
 
 /// Gives out turns at a rate. After a rest, the second turn comes early by as much as a late one may be made up for,
 /// and none is saved up.
@@ -32,11 +35,11 @@ impl Clock for Running {
 }
 
 impl Rate {
-    /// So many turns a second, of which one may be taken as late as this before those after it are late as well.
-    pub(super) fn per_second(turns: NonZeroU32, late: Duration) -> Self {
+    /// So many turns a second.
+    pub(super) fn per_second(turns: NonZeroU32) -> Self {
         let cells = u64::from(turns.get()) * u64::from(TURN.get());
         let cell = Duration::from_nanos((1_000_000_000 / cells).max(1));
-        let late = late.as_nanos() / cell.as_nanos();
+        let late = LATE.as_nanos() / cell.as_nanos();
         let most = TURN.saturating_add(u32::try_from(late).unwrap_or(u32::MAX));
         let quota = Quota::with_period(cell)
             .expect("a cell takes time")
@@ -60,13 +63,11 @@ impl Rate {
 mod tests {
     use super::*;
 
-    const LATE: Duration = Duration::from_millis(2);
-
     #[tokio::test(start_paused = true)]
     async fn turns_come_at_the_rate_and_a_rest_saves_none_up() {
         for (rate, turns) in [(1, 5), (100, 300), (3_000, 9_000)] {
             let per_turn = Duration::from_secs(1) / rate;
-            let pace = Rate::per_second(NonZeroU32::new(rate).unwrap(), LATE);
+            let pace = Rate::per_second(NonZeroU32::new(rate).unwrap());
             sleep(Duration::from_mins(1)).await;
             let began = Instant::now();
             for _ in 0..turns {
@@ -82,7 +83,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_turn_that_is_taken_a_little_late_makes_the_next_no_later() {
-        let pace = Rate::per_second(NonZeroU32::new(100).unwrap(), LATE);
+        let pace = Rate::per_second(NonZeroU32::new(100).unwrap());
         let began = Instant::now();
         for turn in 1..=100 {
             pace.turn().await;
