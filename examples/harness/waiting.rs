@@ -1,4 +1,4 @@
-//! Many tasks that wait for one pace, and do nothing with their turn: what waiting itself costs.
+//! Many tasks that wait for one pace, and do nothing with their turn: what waiting itself costs, beside one that sleeps.
 
 use std::num::NonZeroU32;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -7,6 +7,7 @@ use std::time::Duration;
 use anyhow::{Context as _, Result};
 use mcp_census::road::{Pace, Road};
 use tokio::task::JoinSet;
+use tokio::time::interval;
 
 /// How they wait.
 #[derive(Debug, Clone, clap::Args)]
@@ -20,11 +21,27 @@ pub(crate) struct Waiting {
     /// All on one lane; else each on its own, and the rate is that of the run
     #[arg(long)]
     one_lane: bool,
+    /// One task that sleeps as often, and nothing else
+    #[arg(long, conflicts_with = "one_lane")]
+    asleep: bool,
 }
 
 /// Lets them wait, and says how many turns came before an earlier one's.
 pub(crate) fn run(waiting: &Waiting) -> Result<usize> {
     let rate = NonZeroU32::new(waiting.rate).context("a rate of at least one")?;
+    // On one thread the order of asking is the order of starting.
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
+    if waiting.asleep {
+        runtime.block_on(async {
+            let mut clock = interval(Duration::from_secs(1) / rate.get());
+            for _ in 0..waiting.tasks {
+                clock.tick().await;
+            }
+        });
+        return Ok(0);
+    }
     let pace = Pace {
         width: waiting.tasks,
         depth: waiting.tasks,
@@ -38,10 +55,6 @@ pub(crate) fn run(waiting: &Waiting) -> Result<usize> {
     };
     let road = Road::new(&pace);
     let turns = Arc::new(Mutex::new(Vec::with_capacity(waiting.tasks)));
-    // On one thread the order of asking is the order of starting.
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()?;
     runtime.block_on(async {
         let mut tasks = JoinSet::new();
         for task in 0..waiting.tasks {

@@ -53,7 +53,7 @@ impl Tally {
             self.estimate_line(&mut table, key, drawn, |it, _| it == verdict);
         }
         for &outcome in Outcome::ALL {
-            let seen = |it: &Site| it.measured.keys().any(|(_, it)| *it == outcome);
+            let seen = |it: &Site| it.measured.iter().any(|((_, it), _)| *it == outcome);
             if self.sites.values().any(seen) {
                 let key = ["outcome", outcome.name()];
                 self.estimate_line(&mut table, key, drawn, |_, it| it == outcome);
@@ -94,22 +94,23 @@ impl Tally {
             Some(Unit::Site) | None => ratio_of(self.sites.values().map(|it| &it.score)),
         };
         let first_stage = stats::fraction(units, drawn_units);
-        let mut sites: Vec<(&String, &Site)> = self.sites.iter().collect();
+        let mut sites: Vec<(&str, &Site)> =
+            self.sites.iter().map(|(name, it)| (&**name, it)).collect();
         // The same rows give the same sums, to the last digit.
         sites.sort_unstable_by_key(|(name, _)| *name);
         let terms: Vec<Term> = sites
             .into_iter()
-            .map(|(_, it)| (it, it.score.asked()))
+            .map(|(_, it)| (it, u64::from(it.score.asked())))
             .filter(|(_, asked)| *asked > 0)
             .map(|(it, asked)| {
                 let of = |is: &dyn Fn(Verdict, Outcome) -> bool| -> u64 {
                     let counted = it.measured.iter().filter(|((v, o), _)| is(*v, *o));
-                    counted.map(|(_, count)| count).sum()
+                    counted.map(|(_, count)| u64::from(*count)).sum()
                 };
                 // Where endpoints were drawn each for itself, a site's rows are not a sample of the site.
                 let within = match drawn.by {
                     Some(Unit::Endpoint) => 1.0,
-                    Some(Unit::Site) | None => stats::fraction(it.score.rows, asked),
+                    Some(Unit::Site) | None => stats::fraction(it.score.rows.into(), asked),
                 };
                 Term {
                     weight: first_stage * within,
@@ -150,7 +151,7 @@ impl Tally {
 }
 
 /// How many of the units were drawn, and how many there are.
-fn ratio_of<'a>(scores: impl Iterator<Item = &'a Score>) -> (u64, u64) {
+fn ratio_of<'a>(scores: impl Iterator<Item = &'a Score<u32>>) -> (u64, u64) {
     scores.fold((0, 0), |(drawn, all), it| {
         (drawn + u64::from(it.asked() > 0), all + 1)
     })

@@ -45,9 +45,9 @@ pub struct Tally {
     gates: BTreeMap<(Gate, String), u64>,
     /// By verdict, in buckets of a millisecond.
     times: BTreeMap<Verdict, BTreeMap<u64, u64>>,
-    endpoints: HashMap<String, Score>,
-    hosts: HashMap<String, Host>,
-    sites: HashMap<String, Site>,
+    endpoints: Places<Score<u32>>,
+    hosts: Places<Host>,
+    sites: Places<Site>,
     findings: BTreeMap<String, u64>,
     actions: BTreeMap<(Mechanism, String), u64>,
     /// What the vantage points say, in their order.
@@ -55,43 +55,74 @@ pub struct Tally {
     again: instrument::Again,
 }
 
+/// By name. There are as many as the list is long, and little else of a report grows with it: what is kept of each is
+/// small, and its counts are of one place's rows.
+type Places<T> = HashMap<Box<str>, T>;
+
 /// How many rows there are of something, and how they fared.
 #[derive(Debug, Clone, Copy, Default)]
-struct Score {
-    rows: u64,
-    measured: u64,
-    working: u64,
+struct Score<Count = u64> {
+    rows: Count,
+    measured: Count,
+    working: Count,
     /// Not in the sample.
-    left_out: u64,
+    left_out: Count,
 }
 
 /// The rows of one site.
 #[derive(Debug, Clone, Default)]
 struct Site {
-    score: Score,
-    /// What was measured of it.
-    measured: BTreeMap<(Verdict, Outcome), u64>,
+    score: Score<u32>,
+    /// What was measured of it, mostly one thing.
+    measured: Vec<((Verdict, Outcome), u32)>,
 }
 
-impl Score {
+impl Site {
+    fn add(&mut self, row: &Row) {
+        self.score.add(row);
+        if row.verdict.is_measured() {
+            let what = (row.verdict, row.outcome);
+            match self.measured.iter_mut().find(|(it, _)| *it == what) {
+                Some((_, count)) => *count += 1,
+                None => self.measured.push((what, 1)),
+            }
+        }
+    }
+}
+
+impl Score<u32> {
     fn add(&mut self, row: &Row) {
         let verdict = row.verdict;
         self.rows += 1;
-        self.left_out += u64::from(is_left_out(row));
-        self.measured += u64::from(verdict.is_measured());
-        self.working += u64::from(verdict == Verdict::Working);
+        self.left_out += u32::from(is_left_out(row));
+        self.measured += u32::from(verdict.is_measured());
+        self.working += u32::from(verdict == Verdict::Working);
     }
 
     /// The rows that are in the sample.
-    const fn asked(&self) -> u64 {
+    const fn asked(&self) -> u32 {
         self.rows - self.left_out
     }
+}
 
-    fn merge(&mut self, other: Self) {
+impl Score {
+    fn merge(&mut self, other: impl Into<Self>) {
+        let other = other.into();
         self.rows += other.rows;
         self.measured += other.measured;
         self.working += other.working;
         self.left_out += other.left_out;
+    }
+}
+
+impl From<Score<u32>> for Score {
+    fn from(one: Score<u32>) -> Self {
+        Self {
+            rows: one.rows.into(),
+            measured: one.measured.into(),
+            working: one.working.into(),
+            left_out: one.left_out.into(),
+        }
     }
 }
 
@@ -102,9 +133,9 @@ fn is_left_out(row: &Row) -> bool {
 
 #[derive(Debug, Clone, Copy, Default)]
 struct Host {
-    score: Score,
-    not_found: u64,
-    deployment_gone: u64,
+    score: Score<u32>,
+    not_found: u32,
+    deployment_gone: u32,
 }
 
 /// How an endpoint asks for credentials or payment: by a status of HTTP, or where another one belongs.
@@ -134,11 +165,7 @@ impl Tally {
             entry(&mut self.endpoints, endpoint).add(row);
         }
         if let Some(site) = &row.site {
-            let site = entry(&mut self.sites, site);
-            site.score.add(row);
-            if measured {
-                more(&mut site.measured, (row.verdict, row.outcome));
-            }
+            entry(&mut self.sites, site).add(row);
         }
         self.add_action(row);
         let mut found: Vec<&str> = checks(row).collect();
@@ -219,8 +246,8 @@ impl Tally {
         if let Some(host) = &row.host {
             let host = entry(&mut self.hosts, host);
             host.score.add(row);
-            host.not_found += u64::from(mechanism == Some(Mechanism::PathNotFound));
-            host.deployment_gone += u64::from(mechanism == Some(Mechanism::DeploymentGone));
+            host.not_found += u32::from(mechanism == Some(Mechanism::PathNotFound));
+            host.deployment_gone += u32::from(mechanism == Some(Mechanism::DeploymentGone));
         }
         let Some(mechanism) = mechanism else { return };
         let place = match mechanism {
@@ -245,7 +272,7 @@ impl Tally {
 
     /// The sizes of the sites that have any measured rows: how many, in no order.
     pub fn measured_by_site(&self) -> impl Iterator<Item = u64> {
-        let sizes = self.sites.values().map(|it| it.score.measured);
+        let sizes = self.sites.values().map(|it| it.score.measured.into());
         sizes.filter(|it| *it > 0)
     }
 
@@ -284,8 +311,8 @@ fn more<K: Ord>(counts: &mut BTreeMap<K, u64>, key: K) {
     *counts.entry(key).or_default() += 1;
 }
 
-fn entry<'a, T: Default>(all: &'a mut HashMap<String, T>, key: &str) -> &'a mut T {
-    all.entry(key.to_owned()).or_default()
+fn entry<'a, T: Default>(all: &'a mut Places<T>, key: &str) -> &'a mut T {
+    all.entry(key.into()).or_default()
 }
 
 #[expect(

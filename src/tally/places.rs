@@ -54,7 +54,7 @@ impl Tally {
         let sites = self
             .sites
             .iter()
-            .map(|(name, site)| (name.as_str(), site.score));
+            .map(|(name, site)| (&**name, Score::from(site.score)));
         for (kind, mut scores) in [
             ("site", sites.collect::<Vec<_>>()),
             ("operator", operators.collect()),
@@ -134,7 +134,7 @@ impl Tally {
             } else {
                 Mechanism::PathNotFound
             };
-            *actions.entry((mechanism, name)).or_default() += host.not_found;
+            *actions.entry((mechanism, name)).or_default() += u64::from(host.not_found);
         }
         let mut alone: BTreeMap<Mechanism, (u64, u64)> = BTreeMap::new();
         for (at, ((mechanism, place), count)) in largest(&actions).into_iter().enumerate() {
@@ -162,7 +162,7 @@ impl Tally {
 }
 
 /// In units larger than a row, one that is measured or works makes its unit so.
-fn units<'a>(scores: impl Iterator<Item = &'a Score>) -> Score {
+fn units<'a>(scores: impl Iterator<Item = &'a Score<u32>>) -> Score {
     let mut sum = Score::default();
     for score in scores {
         sum.merge(Score {
